@@ -1,4 +1,4 @@
-//! What is aimed at, and whether it is met.
+//! The aims of the gateway's performance, and whether a run meets them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,8 +6,9 @@ use std::fmt;
 use comfy_table::CellAlignment;
 
 use crate::open_streams;
-use crate::table::{NOTHING, table};
+use crate::table::{NO_VALUE, new_table};
 
+/// A figure with an upper limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Aim {
     SameJson,
@@ -22,7 +23,7 @@ pub enum Aim {
     OpenStream,
     Start,
     Binary,
-    Money,
+    Costs,
     Journal,
 }
 
@@ -40,12 +41,12 @@ impl Aim {
         Self::OpenStream,
         Self::Start,
         Self::Binary,
-        Self::Money,
+        Self::Costs,
         Self::Journal,
     ];
 
-    /// What is measured, the most that it may be, and the unit of that.
-    fn terms(self) -> (&'static str, f64, &'static str) {
+    /// Returns a description of the figure, its upper limit, and their unit.
+    fn definition(self) -> (&'static str, f64, &'static str) {
         match self {
             Self::SameJson => ("same format, JSON: CPU against bare pingora", 1.10, "×"),
             Self::SamePaced => (
@@ -70,12 +71,12 @@ impl Aim {
                 "×",
             ),
             Self::FirstByte => (
-                "time to first byte at 500 requests/s, 99 %, against bare pingora",
+                "time to first byte at 500 requests/s, p99, against bare pingora",
                 1.3,
                 "×",
             ),
             Self::AddedFirstByte => (
-                "of that, what is added to the direct way, against what bare pingora adds",
+                "of that, the part added to direct, against the part that bare pingora adds",
                 1.3,
                 "×",
             ),
@@ -85,11 +86,11 @@ impl Aim {
                 open_streams::AIM,
                 "KiB",
             ),
-            Self::Start => ("demo: start to first answer", 100.0, "ms"),
+            Self::Start => ("demo: start to first response", 100.0, "ms"),
             Self::Binary => ("stripped binary", 20.0, "MiB"),
-            Self::Money => ("a cap and prices: CPU against neither", 1.05, "×"),
+            Self::Costs => ("a cap and prices: CPU against neither", 1.05, "×"),
             Self::Journal => (
-                "a cap, prices and the journal: CPU of answering against none of them",
+                "a cap, prices and the journal: CPU without background threads, against none of them",
                 1.05,
                 "×",
             ),
@@ -97,26 +98,30 @@ impl Aim {
     }
 }
 
-/// What was found of them so far.
+/// The figures that a run has measured.
 #[derive(Default)]
 pub struct Aims {
-    found: BTreeMap<Aim, (f64, String)>,
-    /// Against the bare proxy with the gateway's allocator: shown, not judged.
+    /// The figure of each aim, and what it was measured with.
+    measured: BTreeMap<Aim, (f64, String)>,
+    /// The same figures against the bare proxy with the gateway's allocator, which are shown but not judged.
     against_mimalloc: BTreeMap<Aim, f64>,
 }
 
 impl Aims {
-    /// Where it is judged by several figures, the worst counts.
+    /// Records a figure of an aim; the worst of several counts.
     pub fn judge(&mut self, aim: Aim, value: f64, of: impl Into<String>) {
         let of = of.into();
-        let known = self.found.entry(aim).or_insert_with(|| (value, of.clone()));
+        let known = self
+            .measured
+            .entry(aim)
+            .or_insert_with(|| (value, of.clone()));
         if value > known.0 {
             *known = (value, of);
         }
     }
 
-    /// Notes the same figure against the bare proxy with the gateway's allocator; of several the worst.
-    pub fn compare(&mut self, aim: Aim, value: f64) {
+    /// Records the same figure against the bare proxy with the gateway's allocator; the worst of several counts.
+    pub fn judge_against_mimalloc(&mut self, aim: Aim, value: f64) {
         let known = self.against_mimalloc.entry(aim).or_insert(value);
         *known = known.max(value);
     }
@@ -124,12 +129,12 @@ impl Aims {
 
 impl fmt::Display for Aims {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut table = table(
+        let mut table = new_table(
             1,
             &[
                 "aim",
                 "at most",
-                "found",
+                "measured",
                 "",
                 "against bare with mimalloc",
                 "the worst of its figures",
@@ -141,19 +146,19 @@ impl fmt::Display for Aims {
             }
         }
         for aim in Aim::ALL {
-            let (what, most, unit) = aim.terms();
-            let (found, word, of) = match self.found.get(&aim) {
-                None => (NOTHING.to_owned(), "not measured", ""),
+            let (title, limit, unit) = aim.definition();
+            let (measured, verdict, of) = match self.measured.get(&aim) {
+                None => (NO_VALUE.to_owned(), "not measured", ""),
                 Some((value, of)) => {
-                    let word = if *value <= most { "met" } else { "MISSED" };
-                    (format!("{value:.2} {unit}"), word, of.as_str())
+                    let verdict = if *value <= limit { "met" } else { "MISSED" };
+                    (format!("{value:.2} {unit}"), verdict, of.as_str())
                 }
             };
-            let most = format!("{most} {unit}");
+            let limit = format!("{limit} {unit}");
             let against_mimalloc = self.against_mimalloc.get(&aim);
-            let beside = against_mimalloc.map(|value| format!("{value:.2} {unit}"));
-            let beside = beside.unwrap_or_default();
-            table.add_row([what, &most, &found, word, &beside, of]);
+            let against_mimalloc = against_mimalloc.map(|value| format!("{value:.2} {unit}"));
+            let against_mimalloc = against_mimalloc.unwrap_or_default();
+            table.add_row([title, &limit, &measured, verdict, &against_mimalloc, of]);
         }
         write!(f, "{table}")
     }

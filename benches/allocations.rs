@@ -4,21 +4,22 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::ops::Sub;
 
-/// Allocations of one thread, those that grow an older one included.
+/// The allocations of one thread, reallocations included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Allocations {
     pub count: u64,
-    /// What grows counts with all of its new size: it may have been copied there.
+    /// A reallocation counts with its whole new size, because it may copy everything.
     pub bytes: u64,
 }
 
 thread_local! {
-    static SO_FAR: Cell<Allocations> = const { Cell::new(Allocations { count: 0, bytes: 0 }) };
+    static TOTAL: Cell<Allocations> = const { Cell::new(Allocations { count: 0, bytes: 0 }) };
 }
 
 impl Allocations {
-    pub fn so_far() -> Allocations {
-        SO_FAR.get()
+    /// Returns all allocations of this thread since it started.
+    pub fn current() -> Allocations {
+        TOTAL.get()
     }
 }
 
@@ -33,34 +34,35 @@ impl Sub for Allocations {
     }
 }
 
-fn note(size: usize) {
-    let Allocations { count, bytes } = SO_FAR.get();
-    SO_FAR.set(Allocations {
+fn count_allocation(size: usize) {
+    let Allocations { count, bytes } = TOTAL.get();
+    TOTAL.set(Allocations {
         count: count + 1,
         bytes: bytes + size as u64,
     });
 }
 
-struct Counting;
+/// The system's allocator, with every allocation counted.
+struct CountingAllocator;
 
 #[global_allocator]
-static COUNTING: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
-// SAFETY: every call goes to the system's allocator as it came; counting touches a cell of the
-// thread, which neither allocates nor is dropped.
-unsafe impl GlobalAlloc for Counting {
+// SAFETY: every call goes to the system's allocator unchanged; counting accesses a thread-local
+// cell, which neither allocates nor is dropped.
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        note(layout.size());
+        count_allocation(layout.size());
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        note(layout.size());
+        count_allocation(layout.size());
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        note(size);
+        count_allocation(size);
         unsafe { System.realloc(pointer, layout, size) }
     }
 

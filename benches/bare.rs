@@ -1,4 +1,4 @@
-//! The yardstick: the shortest pingora proxy that checks an API key and forwards, with pingora's own forwarding.
+//! The reference: the shortest pingora proxy that checks an API key and forwards, with pingora's own forwarding.
 
 use std::net::SocketAddr;
 
@@ -9,20 +9,20 @@ use pingora_core::server::configuration::ServerConf;
 use pingora_core::upstreams::peer::HttpPeer;
 use pingora_proxy::{ProxyHttp, Session, http_proxy_service};
 
-struct Bare {
+struct BareProxy {
     upstream: SocketAddr,
     authorization: String,
 }
 
 #[async_trait]
-impl ProxyHttp for Bare {
+impl ProxyHttp for BareProxy {
     type CTX = ();
 
     fn new_ctx(&self) {}
 
     async fn request_filter(&self, session: &mut Session, _context: &mut ()) -> Result<bool> {
-        let given = session.get_header("authorization");
-        if given.is_some_and(|value| value.as_bytes() == self.authorization.as_bytes()) {
+        let header = session.get_header("authorization");
+        if header.is_some_and(|value| value.as_bytes() == self.authorization.as_bytes()) {
             return Ok(false);
         }
         session.respond_error(401).await?;
@@ -38,7 +38,7 @@ impl ProxyHttp for Bare {
     }
 }
 
-/// Serves until the process is killed.
+/// Runs the proxy until the process is killed.
 pub fn run(listen: SocketAddr, upstream: SocketAddr, key: &str) -> ! {
     let mut server = Server::new_with_opt_and_conf(
         None,
@@ -50,11 +50,11 @@ pub fn run(listen: SocketAddr, upstream: SocketAddr, key: &str) -> ! {
     );
     server.bootstrap();
     let authorization = format!("Bearer {key}");
-    let bare = Bare {
+    let proxy = BareProxy {
         upstream,
         authorization,
     };
-    let mut service = http_proxy_service(&server.configuration, bare);
+    let mut service = http_proxy_service(&server.configuration, proxy);
     service.add_tcp(&listen.to_string());
     server.add_service(service);
     server.run_forever()

@@ -1,4 +1,4 @@
-//! The bare proxy with the gateway's allocator: shows how much of a difference to the bare proxy is the allocator's.
+//! The bare proxy with the gateway's allocator, which shows the allocator's part in a difference to the bare proxy.
 
 mod bare;
 
@@ -12,7 +12,7 @@ use mimalloc::MiMalloc;
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
-/// Listens on the first address, forwards to the second, and asks for the API key that comes third.
+/// Listens on the first address, forwards to the second, and requires the API key that is the third argument.
 fn main() -> Result<()> {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let [listen, upstream, key] = &arguments[..] else {

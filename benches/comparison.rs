@@ -4,9 +4,9 @@ use comfy_table::presets::ASCII_MARKDOWN;
 use comfy_table::{CellAlignment, Table};
 
 use crate::allocations::Allocations;
-use crate::timing::{Times, in_turns};
+use crate::timing::{Timing, time_alternately};
 
-/// What one run of a work costs.
+/// The cost of one unit of work.
 #[derive(Clone, Copy, Debug)]
 pub struct Cost {
     pub nanoseconds: f64,
@@ -14,41 +14,47 @@ pub struct Cost {
     pub bytes: f64,
 }
 
+/// The costs of a translation and of the plain work, and the ratio of their times.
 #[derive(Clone, Copy, Debug)]
-pub struct Outcome {
+pub struct Comparison {
     pub ours: Cost,
     pub plain: Cost,
     pub ratio: f64,
 }
 
-fn allocated(work: &mut impl FnMut()) -> Allocations {
-    let before = Allocations::so_far();
+fn count_allocations(work: &mut impl FnMut()) -> Allocations {
+    let before = Allocations::current();
     work();
-    Allocations::so_far() - before
+    Allocations::current() - before
 }
 
-/// Both do their work once per call; a call counts as `share` units of work.
-pub fn hold(rounds: usize, share: f64, mut ours: impl FnMut(), mut plain: impl FnMut()) -> Outcome {
-    let times = in_turns(rounds, share, &mut ours, &mut plain);
+/// Compares two functions; one call of either does `units` units of work.
+pub fn compare(
+    rounds: usize,
+    units: f64,
+    mut ours: impl FnMut(),
+    mut plain: impl FnMut(),
+) -> Comparison {
+    let timing = time_alternately(rounds, units, &mut ours, &mut plain);
     let cost = |nanoseconds: f64, allocations: Allocations| Cost {
         nanoseconds,
-        allocations: allocations.count as f64 / share,
-        bytes: allocations.bytes as f64 / share,
+        allocations: allocations.count as f64 / units,
+        bytes: allocations.bytes as f64 / units,
     };
-    let Times {
+    let Timing {
         ours: our_time,
         plain: plain_time,
         ratio,
-    } = times;
-    Outcome {
-        ours: cost(our_time, allocated(&mut ours)),
-        plain: cost(plain_time, allocated(&mut plain)),
+    } = timing;
+    Comparison {
+        ours: cost(our_time, count_allocations(&mut ours)),
+        plain: cost(plain_time, count_allocations(&mut plain)),
         ratio,
     }
 }
 
-/// Ratios first.
-pub fn table(unit: &str) -> Table {
+/// Returns an empty table of comparisons, with the ratio first.
+pub fn new_table(unit: &str) -> Table {
     let mut table = Table::new();
     table.load_style(ASCII_MARKDOWN).set_header([
         "from → to".to_owned(),
@@ -66,8 +72,9 @@ pub fn table(unit: &str) -> Table {
     table
 }
 
-pub fn row(title: String, outcome: &Outcome) -> [String; 8] {
-    let Outcome { ours, plain, ratio } = outcome;
+/// Formats a row of that table.
+pub fn table_row(title: String, comparison: &Comparison) -> [String; 8] {
+    let Comparison { ours, plain, ratio } = comparison;
     [
         title,
         format!("{ratio:.2}"),

@@ -7,25 +7,27 @@ use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// What of an answer's body is still to come.
-enum Rest {
-    Bytes(usize),
-    /// So much of the chunk that has begun.
-    Chunks(usize),
+/// The part of a response's body that has not been read.
+enum Remaining {
+    /// Bytes left of a body with a content length.
+    Length(usize),
+    /// Bytes left of the current chunk of a chunked body.
+    Chunk(usize),
     Nothing,
 }
 
-struct Head {
-    bytes: usize,
+struct ResponseHead {
+    length: usize,
     status: u16,
-    rest: Rest,
+    body: Remaining,
     closes: bool,
 }
 
 pub struct Connection {
     stream: TcpStream,
     received: BytesMut,
-    rest: Rest,
+    remaining: Remaining,
+    /// The last response had `connection: close`.
     closes: bool,
     body: Vec<u8>,
 }
@@ -39,29 +41,29 @@ impl Connection {
         Ok(Self {
             stream,
             received: BytesMut::new(),
-            rest: Rest::Nothing,
+            remaining: Remaining::Nothing,
             closes: false,
             body: Vec::new(),
         })
     }
 
-    /// Sends a whole request and gives the body of its answer, which must be a 200 that leaves the connection open.
+    /// Sends a request and returns the body of its response, which must be a 200 that leaves the connection open.
     pub async fn exchange(&mut self, request: &[u8]) -> Result<&[u8]> {
-        let status = self.ask(request).await?;
+        let status = self.send_request(request).await?;
         self.body.clear();
-        while let Some(piece) = self.piece().await? {
-            self.body.extend_from_slice(&piece);
+        while let Some(chunk) = self.read_body().await? {
+            self.body.extend_from_slice(&chunk);
         }
         if status != 200 {
             let start = &self.body[..self.body.len().min(300)];
             bail!("status {status}: {}", String::from_utf8_lossy(start));
         }
-        ensure!(self.is_kept(), "the answer closes its connection");
+        ensure!(self.is_reusable(), "the response closes its connection");
         Ok(&self.body)
     }
 
-    /// Sends a whole request; the status of its answer.
-    pub async fn ask(&mut self, request: &[u8]) -> Result<u16> {
+    /// Sends a request, reads the head of its response and returns the status.
+    pub async fn send_request(&mut self, request: &[u8]) -> Result<u16> {
         self.stream.write_all(request).await?;
         let head = loop {
             match parse_head(&self.received)? {
@@ -69,34 +71,34 @@ impl Connection {
                 None => self.receive().await?,
             }
         };
-        self.received.advance(head.bytes);
-        (self.rest, self.closes) = (head.rest, head.closes);
+        self.received.advance(head.length);
+        (self.remaining, self.closes) = (head.body, head.closes);
         Ok(head.status)
     }
 
-    /// The next piece of the answer's body; `None`: that was all.
-    pub async fn piece(&mut self) -> Result<Option<Bytes>> {
+    /// Reads the next bytes of the response's body; `None` at its end.
+    pub async fn read_body(&mut self) -> Result<Option<Bytes>> {
         loop {
-            match &mut self.rest {
-                Rest::Bytes(0) | Rest::Nothing => {
-                    self.rest = Rest::Nothing;
+            match &mut self.remaining {
+                Remaining::Length(0) | Remaining::Nothing => {
+                    self.remaining = Remaining::Nothing;
                     ensure!(
                         self.received.is_empty(),
-                        "bytes after the end of the answer"
+                        "bytes after the end of the response"
                     );
                     return Ok(None);
                 }
-                Rest::Chunks(0) => self.begin_chunk().await?,
-                Rest::Bytes(left) | Rest::Chunks(left) if !self.received.is_empty() => {
+                Remaining::Chunk(0) => self.begin_chunk().await?,
+                Remaining::Length(left) | Remaining::Chunk(left) if !self.received.is_empty() => {
                     let length = self.received.len().min(*left);
                     *left -= length;
-                    let piece = self.received.split_to(length).freeze();
-                    if let Rest::Chunks(0) = self.rest {
+                    let bytes = self.received.split_to(length).freeze();
+                    if let Remaining::Chunk(0) = self.remaining {
                         self.end_chunk().await?;
                     }
-                    return Ok(Some(piece));
+                    return Ok(Some(bytes));
                 }
-                Rest::Bytes(_) | Rest::Chunks(_) => self.receive().await?,
+                Remaining::Length(_) | Remaining::Chunk(_) => self.receive().await?,
             }
         }
     }
@@ -104,25 +106,28 @@ impl Connection {
     async fn receive(&mut self) -> Result<()> {
         self.received.reserve(16 * 1024);
         let count = self.stream.read_buf(&mut self.received).await?;
-        ensure!(count > 0, "connection closed before the end of the answer");
+        ensure!(
+            count > 0,
+            "connection closed before the end of the response"
+        );
         Ok(())
     }
 
     async fn begin_chunk(&mut self) -> Result<()> {
         let size = loop {
             let size = httparse::parse_chunk_size(&self.received)
-                .map_err(|_| anyhow!("not a chunk size"))?;
+                .map_err(|_| anyhow!("invalid chunk size"))?;
             if let httparse::Status::Complete((bytes, size)) = size {
                 self.received.advance(bytes);
                 break usize::try_from(size)?;
             }
             self.receive().await?;
         };
-        self.rest = Rest::Chunks(size);
+        self.remaining = Remaining::Chunk(size);
         if size == 0 {
-            // Trailers are not read: no leg sends any, and one that did would fail here.
+            // Trailers are not parsed: no variant sends any, and one that did would fail here.
             self.end_chunk().await?;
-            self.rest = Rest::Nothing;
+            self.remaining = Remaining::Nothing;
         }
         Ok(())
     }
@@ -131,41 +136,48 @@ impl Connection {
         while self.received.len() < 2 {
             self.receive().await?;
         }
-        ensure!(self.received.starts_with(b"\r\n"), "a chunk without an end");
+        ensure!(
+            self.received.starts_with(b"\r\n"),
+            "a chunk without CRLF at its end"
+        );
         self.received.advance(2);
         Ok(())
     }
 
-    /// Whether another request may follow on it.
-    pub fn is_kept(&self) -> bool {
-        !self.closes && matches!(self.rest, Rest::Nothing)
+    /// Whether the connection can send another request.
+    pub fn is_reusable(&self) -> bool {
+        !self.closes && matches!(self.remaining, Remaining::Nothing)
     }
 }
 
-fn parse_head(received: &[u8]) -> Result<Option<Head>> {
+/// Parses the head of a response; `None` if it is not complete.
+fn parse_head(received: &[u8]) -> Result<Option<ResponseHead>> {
     let mut headers = [httparse::EMPTY_HEADER; 64];
     let mut response = httparse::Response::new(&mut headers);
-    let httparse::Status::Complete(bytes) = response.parse(received)? else {
+    let httparse::Status::Complete(length) = response.parse(received)? else {
         return Ok(None);
     };
-    let status = response.code.context("an answer without a status")?;
-    let (mut rest, mut closes) = (None, false);
+    let status = response.code.context("a response without a status")?;
+    let (mut body, mut closes) = (None, false);
     for header in response.headers.iter() {
         let value = str::from_utf8(header.value)?.trim();
         if header.name.eq_ignore_ascii_case("content-length") {
-            rest = Some(Rest::Bytes(value.parse()?));
+            body = Some(Remaining::Length(value.parse()?));
         } else if header.name.eq_ignore_ascii_case("transfer-encoding") {
-            ensure!(value.eq_ignore_ascii_case("chunked"), "encoding {value}");
-            rest = Some(Rest::Chunks(0));
+            ensure!(
+                value.eq_ignore_ascii_case("chunked"),
+                "transfer-encoding {value}"
+            );
+            body = Some(Remaining::Chunk(0));
         } else if header.name.eq_ignore_ascii_case("connection") {
             closes = value.eq_ignore_ascii_case("close");
         }
     }
-    let rest = rest.context("an answer that ends only with its connection")?;
-    Ok(Some(Head {
-        bytes,
+    let body = body.context("a response with neither content-length nor transfer-encoding")?;
+    Ok(Some(ResponseHead {
+        length,
         status,
-        rest,
+        body,
         closes,
     }))
 }

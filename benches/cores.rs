@@ -1,4 +1,4 @@
-//! Starts a process that sees one core only, and so takes one worker thread; afterwards it may use all.
+//! Restricts a process to one core while it starts, so that it creates one worker thread, and then removes the restriction.
 
 use std::fs;
 
@@ -6,30 +6,30 @@ use anyhow::{Context, Result};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 
-/// This thread, whose cores children inherit.
-const SELF: Pid = Pid::from_raw(0);
+/// The current thread; children inherit its CPU affinity.
+const CURRENT: Pid = Pid::from_raw(0);
 
-/// While it is held, what this thread starts counts one core.
+/// Restricts this thread, and the processes it starts, to one core until it is dropped.
 pub struct OneCore {
-    all: CpuSet,
+    original: CpuSet,
 }
 
 impl OneCore {
-    pub fn hold() -> Result<Self> {
-        let all = sched_getaffinity(SELF)?;
+    pub fn restrict() -> Result<Self> {
+        let original = sched_getaffinity(CURRENT)?;
         let mut one = CpuSet::new();
-        let first = (0..CpuSet::count()).find(|&core| all.is_set(core).unwrap_or(false));
-        one.set(first.context("there is no core to run on")?)?;
-        sched_setaffinity(SELF, &one)?;
-        Ok(Self { all })
+        let first = (0..CpuSet::count()).find(|&core| original.is_set(core).unwrap_or(false));
+        one.set(first.context("no core to run on")?)?;
+        sched_setaffinity(CURRENT, &one)?;
+        Ok(Self { original })
     }
 
-    /// Lets every thread of a process run wherever this one could before.
-    pub fn lift(&self, process: Pid) -> Result<()> {
+    /// Lets every thread of a process run on all cores that this thread could use before.
+    pub fn release(&self, process: Pid) -> Result<()> {
         for task in fs::read_dir(format!("/proc/{process}/task"))? {
             let id = task?.file_name().into_string().ok();
             let id = id.and_then(|id| id.parse().ok()).context("no task")?;
-            sched_setaffinity(Pid::from_raw(id), &self.all)?;
+            sched_setaffinity(Pid::from_raw(id), &self.original)?;
         }
         Ok(())
     }
@@ -37,6 +37,6 @@ impl OneCore {
 
 impl Drop for OneCore {
     fn drop(&mut self) {
-        sched_setaffinity(SELF, &self.all).expect("cores that there were before");
+        sched_setaffinity(CURRENT, &self.original).expect("the original CPU affinity");
     }
 }

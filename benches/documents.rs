@@ -1,4 +1,4 @@
-//! A document as a request in all four formats: encoded in one, translated to the others.
+//! Encodes requests in all four formats: in the chat format first, and translated to the others.
 
 use omniglot::formats::{Capabilities, RequestHead, UpstreamTarget};
 use omniglot::model::{Format, Losses};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::settings::MODEL;
 
-/// Head for a client whose format says the model in the path.
+/// Returns the head of a request; formats with the model in the path take it from there.
 pub fn head() -> RequestHead<'static> {
     RequestHead {
         path_model: Some(MODEL),
@@ -17,6 +17,7 @@ pub fn head() -> RequestHead<'static> {
     }
 }
 
+/// Returns the upstream of a translated request.
 pub fn target(capabilities: &Capabilities) -> UpstreamTarget<'_> {
     UpstreamTarget {
         model: "upstream-model",
@@ -28,8 +29,8 @@ pub fn target(capabilities: &Capabilities) -> UpstreamTarget<'_> {
     }
 }
 
-/// A request of the chat format in the words of another.
-pub fn request_in(format: Format, chat: &Value) -> Vec<u8> {
+/// Encodes a request of the chat format in another format.
+pub fn encode_request(format: Format, chat: &Value) -> Vec<u8> {
     let body = chat.to_string().into_bytes();
     if format == Format::Chat {
         return body;
@@ -44,16 +45,16 @@ pub fn request_in(format: Format, chat: &Value) -> Vec<u8> {
         &target,
         &mut Losses::default(),
     );
-    outgoing.expect("every format can say it").body
+    outgoing.expect("every format has these fields").body
 }
 
-/// A document of `size` bytes of text with line ends in it.
+/// Encodes a request with `size` bytes of text, with line ends in it.
 pub fn text_request(format: Format, size: usize) -> Vec<u8> {
     let line =
         "The tide comes in twice a day, and twice a day it goes out again; nobody asks why.\n";
     let text = line.repeat(size / line.len());
     let turn = json!({"role": "user", "content": text});
-    request_in(
+    encode_request(
         format,
         &json!({"model": MODEL, "messages": [turn], "max_tokens": 100}),
     )

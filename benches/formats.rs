@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 pub const KEY: &str = "bench-key";
 
-const MOST_TOKENS: u32 = 4096;
+const MAX_TOKENS: u32 = 4096;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Format {
@@ -24,25 +24,25 @@ pub const FORMATS: [Format; 4] = [
     Format::Responses,
 ];
 
-/// What is asked, in no format's words: nothing that any other format could not say.
-pub struct Question<'a> {
+/// A request that every format can express.
+pub struct Conversation<'a> {
     pub model: &'a str,
     pub stream: bool,
-    /// Empty: none.
+    /// The system prompt, if not empty.
     pub system: &'a str,
-    /// The user's and the assistant's in turn, the user's first and last.
+    /// Texts of the user and of the assistant in turn; the user's come first and last.
     pub turns: &'a [&'a str],
 }
 
-/// How an answer ended.
+/// How a response ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
-    /// With the format's own mark of an end.
-    Whole,
-    /// With an error, as a status or inside the stream.
-    Told,
-    /// Neither: a client could not tell.
-    Silent,
+pub enum Outcome {
+    /// It ended with the last event of its format.
+    Complete,
+    /// It was an error, by its status or by an event of the stream.
+    Failed,
+    /// It ended with neither, so a client could not tell that something is missing.
+    Truncated,
 }
 
 impl Format {
@@ -55,35 +55,42 @@ impl Format {
         }
     }
 
-    /// What a base URL of the format ends in.
-    pub fn base(self) -> &'static str {
+    /// The path of a base URL of the format.
+    pub fn base_path(self) -> &'static str {
         match self {
             Self::Chat | Self::Responses => "/v1",
             Self::Messages | Self::Native => "",
         }
     }
 
-    /// A request for a stream as it goes over the wire; the prompt's words tell the mock what to do.
-    pub fn request(self, address: SocketAddr, model: &str, prompt: &str) -> Vec<u8> {
-        let question = Question {
+    /// Encodes a request for a stream; its prompt may hold directives for the mock.
+    pub fn encode_stream_request(self, address: SocketAddr, model: &str, prompt: &str) -> Vec<u8> {
+        let conversation = Conversation {
             model,
             stream: true,
             system: "",
             turns: &[prompt],
         };
-        self.wire(address, KEY, &question)
+        self.encode_request(address, KEY, &conversation)
     }
 
-    pub fn wire(self, address: SocketAddr, key: &str, question: &Question<'_>) -> Vec<u8> {
-        let (path, mut body) = self.parts(question);
-        if question.stream && self != Self::Native {
+    /// Encodes a request with its head, as it is sent.
+    pub fn encode_request(
+        self,
+        address: SocketAddr,
+        key: &str,
+        conversation: &Conversation<'_>,
+    ) -> Vec<u8> {
+        let (path, mut body) = self.encode_body(conversation);
+        if conversation.stream && self != Self::Native {
             body["stream"] = json!(true);
         }
-        post(address, key, &path, &body)
+        encode_post(address, key, &path, &body)
     }
 
-    fn parts(self, question: &Question<'_>) -> (String, Value) {
-        let &Question { model, system, .. } = question;
+    /// Returns the path and the body of a request, without `stream`.
+    fn encode_body(self, conversation: &Conversation<'_>) -> (String, Value) {
+        let &Conversation { model, system, .. } = conversation;
         let turn = |(number, text): (usize, &&str)| {
             let is_user = number % 2 == 0;
             match self {
@@ -93,28 +100,31 @@ impl Format {
                 _ => json!({"role": if is_user { "user" } else { "assistant" }, "content": text}),
             }
         };
-        let mut turns: Vec<Value> = question.turns.iter().enumerate().map(turn).collect();
+        let mut turns: Vec<Value> = conversation.turns.iter().enumerate().map(turn).collect();
         let (path, mut body, system_field) = match self {
             Self::Chat => {
                 if !system.is_empty() {
                     turns.insert(0, json!({"role": "system", "content": system}));
                 }
-                let body = json!({"model": model, "messages": turns, "max_tokens": MOST_TOKENS});
+                let body = json!({"model": model, "messages": turns, "max_tokens": MAX_TOKENS});
                 return ("/v1/chat/completions".to_owned(), body);
             }
             Self::Messages => (
                 "/v1/messages".to_owned(),
-                json!({"model": model, "messages": turns, "max_tokens": MOST_TOKENS}),
+                json!({"model": model, "messages": turns, "max_tokens": MAX_TOKENS}),
                 ("system", json!(system)),
             ),
             Self::Native => (
-                format!("/v1beta/models/{model}:{}", native_call(question.stream)),
-                json!({"contents": turns, "generationConfig": {"maxOutputTokens": MOST_TOKENS}}),
+                format!(
+                    "/v1beta/models/{model}:{}",
+                    native_method(conversation.stream)
+                ),
+                json!({"contents": turns, "generationConfig": {"maxOutputTokens": MAX_TOKENS}}),
                 ("systemInstruction", json!({"parts": [{"text": system}]})),
             ),
             Self::Responses => (
                 "/v1/responses".to_owned(),
-                json!({"model": model, "input": turns, "max_output_tokens": MOST_TOKENS}),
+                json!({"model": model, "input": turns, "max_output_tokens": MAX_TOKENS}),
                 ("instructions", json!(system)),
             ),
         };
@@ -125,33 +135,33 @@ impl Format {
         (path, body)
     }
 
-    /// Looks at the last event only: the load must not cost more than what it loads.
-    pub fn ending(self, status: u16, body: &[u8]) -> Ending {
+    /// Classifies a response by its status and its last event alone, because the load generator must not need more CPU than the proxies.
+    pub fn classify_response(self, status: u16, body: &[u8]) -> Outcome {
         if status != 200 {
-            return Ending::Told;
+            return Outcome::Failed;
         }
         let body = body.trim_ascii_end();
         let last = &body[memmem::rfind(body, b"\n\n").map_or(0, |end| end + 2)..];
-        let holds = |mark: &str| memmem::find(last, mark.as_bytes()).is_some();
-        let is_whole = match self {
+        let contains = |text: &str| memmem::find(last, text.as_bytes()).is_some();
+        let is_complete = match self {
             Self::Chat => last == b"data: [DONE]",
-            Self::Messages => holds("message_stop"),
-            Self::Native => holds("finishReason"),
-            Self::Responses => holds("response.completed"),
+            Self::Messages => contains("message_stop"),
+            Self::Native => contains("finishReason"),
+            Self::Responses => contains("response.completed"),
         };
-        let is_told = ["\"error\":{", "\"type\":\"error\"", "response.failed"]
+        let is_error = ["\"error\":{", "\"type\":\"error\"", "response.failed"]
             .into_iter()
-            .any(holds);
-        match (is_whole, is_told) {
-            (true, false) => Ending::Whole,
-            (false, true) => Ending::Told,
-            _ => Ending::Silent,
+            .any(contains);
+        match (is_complete, is_error) {
+            (true, false) => Outcome::Complete,
+            (false, true) => Outcome::Failed,
+            _ => Outcome::Truncated,
         }
     }
 }
 
-/// A request as it goes over the wire.
-pub fn post(address: SocketAddr, key: &str, path: &str, body: &Value) -> Vec<u8> {
+/// Encodes a POST request with its head.
+pub fn encode_post(address: SocketAddr, key: &str, path: &str, body: &Value) -> Vec<u8> {
     let body = body.to_string();
     let head = format!(
         "POST {path} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {key}\r\n\
@@ -162,7 +172,7 @@ pub fn post(address: SocketAddr, key: &str, path: &str, body: &Value) -> Vec<u8>
     [head, body].concat().into_bytes()
 }
 
-fn native_call(stream: bool) -> &'static str {
+fn native_method(stream: bool) -> &'static str {
     if stream {
         "streamGenerateContent?alt=sse"
     } else {

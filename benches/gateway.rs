@@ -1,12 +1,12 @@
-//! Measures what the gateway costs: speed, CPU time, latency and memory, next to bare pingora proxies, nginx and no proxy at all.
+//! Measures throughput, CPU time, latency and memory of the gateway, next to bare pingora proxies, nginx and no proxy at all.
 
 mod aims;
 mod bare;
+mod closed_loop;
 mod connection;
 mod cores;
 mod documents;
 mod formats;
-mod load;
 mod nginx;
 mod open_loop;
 mod open_streams;
@@ -20,7 +20,7 @@ mod statistics;
 mod table;
 mod targets;
 mod timing;
-mod work;
+mod workload;
 
 use std::fs;
 use std::net::SocketAddr;
@@ -33,19 +33,21 @@ use tempfile::TempDir;
 use tokio::signal::unix::{SignalKind, signal};
 
 use aims::Aims;
-use parts::Terms;
+use parts::RunOptions;
 use process::load_average;
 
-const QUICK: Duration = Duration::from_millis(10);
+/// The time for each variant in a quick run.
+const QUICK_TIME: Duration = Duration::from_millis(10);
 
-/// What the load holds, and two for each connection in a proxy.
+/// File descriptors of the load generator, and two for each connection of a proxy.
 const DESCRIPTORS: u64 = 3_000;
-const DESCRIPTORS_OF_THOUSANDS: u64 = 10_000;
+/// The same with thousands of connections.
+const CONNECTIONS_DESCRIPTORS: u64 = 10_000;
 
-/// Measures the gateway beside two bare pingora proxies, nginx (where installed) and the mock alone, and judges its aims.
+/// Measures the gateway next to two bare pingora proxies, nginx (if installed) and the mock alone, and judges its aims.
 ///
-/// docs/benchmark.md says how and why. All traffic stays on this machine. Any answer that is not complete makes the run
-/// fail; an aim that is missed does not. Without the --bench that `cargo bench` passes (as in `cargo test --benches`)
+/// docs/benchmark.md says how and why. All traffic stays on this machine. An incomplete response makes the run
+/// fail; a missed aim does not. Without the --bench that `cargo bench` passes (as in `cargo test --benches`)
 /// the run is a --quick one.
 #[derive(Parser)]
 #[command(override_usage = "cargo bench --bench gateway -- [OPTIONS]")]
@@ -56,40 +58,40 @@ struct Options {
     /// Number of rounds
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=100))]
     rounds: u16,
-    /// Seconds for each leg in a round, 0.1 to 60; some parts take twice or half of it
+    /// Seconds for each variant in a round, 0.1 to 60; some parts use twice or half of it
     #[arg(long, default_value = "0.5", value_parser = parse_seconds)]
     seconds: Duration,
-    /// Connections, each with one request at a time, where a part does not say otherwise
+    /// Connections, each with one request at a time, unless a part has its own number
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1000))]
     connections: u16,
-    /// Threads of the load itself [default: half of the cores]
+    /// Threads of the load generator [default: half of the cores]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=64))]
     threads: Option<u16>,
-    /// One round of next to nothing: shows that everything works, its figures mean little
+    /// One short round: shows that everything works; its figures mean little
     #[arg(long)]
     quick: bool,
     #[arg(long, hide = true)]
     bench: bool,
-    /// Be the bare proxy, listening on the first address and forwarding to the second
+    /// Run as the bare proxy, listening on the first address and forwarding to the second
     #[arg(long, hide = true, num_args = 2)]
     bare: Option<Vec<SocketAddr>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Part {
-    /// Start to first answer, the idle demo, the binary
+    /// Time to the first response, memory of the idle demo, size of the binary
     Start,
     /// All pairs of formats: requests per second, CPU time
     Pairs,
     /// All pairs of formats: an event of a long stream
     Events,
-    /// A request of 1 MiB, translated in process
+    /// A request of 1 MiB, translated in this process
     Mebibyte,
     /// Times to first byte and between events at a fixed rate
     Latency,
-    /// Idle, under load, per open stream
+    /// Memory when idle, under load, per open stream
     Memory,
-    /// What a store adds
+    /// Cost of accounting and of a store
     Store,
     /// Scale: from 1 to 2,000 connections
     Connections,
@@ -102,22 +104,22 @@ enum Part {
 }
 
 impl Part {
-    async fn run(self, terms: &Terms, aims: &mut Aims) -> Result<()> {
+    async fn run(self, options: &RunOptions, aims: &mut Aims) -> Result<()> {
         match self {
-            Self::Start => parts::start::run(terms, aims).await,
-            Self::Pairs => parts::pairs::run(terms, aims).await,
-            Self::Events => parts::pairs::run_events(terms, aims).await,
+            Self::Start => parts::start::run(options, aims).await,
+            Self::Pairs => parts::pairs::run(options, aims).await,
+            Self::Events => parts::pairs::run_events(options, aims).await,
             Self::Mebibyte => {
-                parts::mebibyte::run(terms, aims);
+                parts::mebibyte::run(options, aims);
                 Ok(())
             }
-            Self::Latency => parts::latency::run(terms, aims).await,
-            Self::Memory => parts::memory::run(terms, aims).await,
-            Self::Store => parts::store::run(terms, aims).await,
-            Self::Connections => parts::connections::run(terms).await,
-            Self::Catalog => parts::catalog::run(terms).await,
-            Self::Sizes => parts::sizes::run(terms).await,
-            Self::Threads => parts::threads::run(terms).await,
+            Self::Latency => parts::latency::run(options, aims).await,
+            Self::Memory => parts::memory::run(options, aims).await,
+            Self::Store => parts::store::run(options, aims).await,
+            Self::Connections => parts::connections::run(options).await,
+            Self::Catalog => parts::catalog::run(options).await,
+            Self::Sizes => parts::sizes::run(options).await,
+            Self::Threads => parts::threads::run(options).await,
         }
     }
 }
@@ -133,56 +135,57 @@ impl Options {
         self.quick || !self.bench
     }
 
-    fn wants(&self, part: Part) -> bool {
+    fn includes(&self, part: Part) -> bool {
         self.only.is_empty() || self.only.contains(&part)
     }
 
     fn descriptors(&self) -> u64 {
-        if self.wants(Part::Connections) && !self.is_quick() {
-            DESCRIPTORS_OF_THOUSANDS
+        if self.includes(Part::Connections) && !self.is_quick() {
+            CONNECTIONS_DESCRIPTORS
         } else {
             DESCRIPTORS
         }
     }
 
-    fn terms(&self) -> Result<Terms> {
+    fn run_options(&self) -> Result<RunOptions> {
         let quick = self.is_quick();
-        Ok(Terms {
+        Ok(RunOptions {
             directory: TempDir::new()?,
             bare_mimalloc: targets::build_bare_mimalloc()?,
             rounds: if quick { 1 } else { self.rounds },
-            time: if quick { QUICK } else { self.seconds },
+            time: if quick { QUICK_TIME } else { self.seconds },
             connections: if quick { 4 } else { self.connections },
             quick,
         })
     }
 }
 
-/// The processor as the kernel names it.
-fn processor() -> String {
+/// Returns the processor's name from /proc/cpuinfo.
+fn processor_name() -> String {
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let line = text.lines().find(|line| line.starts_with("model name"));
     let name = line.and_then(|line| line.split_once(": "));
     name.map_or("processor", |(_, name)| name).to_owned()
 }
 
-fn introduce(terms: &Terms) -> Result<()> {
+/// Prints the machine and the options of the run.
+fn print_header(options: &RunOptions) -> Result<()> {
     let cores = std::thread::available_parallelism()?;
-    let nginx = match nginx::find() {
+    let nginx = match nginx::find_program() {
         Some(program) => format!("nginx: {}", program.display()),
-        None => "nginx is not installed: its leg is left out".to_owned(),
+        None => "nginx is not installed and not measured".to_owned(),
     };
     println!(
         "# Benchmark of omniglot {}\n\n{}, {cores} cores, load average {} before\n{nginx}\n\
-         {} rounds, {:?} for each leg in a round; in brackets the least and the most of the rounds",
+         {} rounds, {:?} for each variant in a round; in brackets the minimum and maximum of the rounds",
         env!("CARGO_PKG_VERSION"),
-        processor(),
+        processor_name(),
         load_average()?,
-        terms.rounds,
-        terms.time,
+        options.rounds,
+        options.time,
     );
-    if terms.quick {
-        println!("\nA quick run: it shows that everything works, its figures mean nothing.");
+    if options.quick {
+        println!("\nA quick run: it shows that everything works; its figures mean nothing.");
     }
     if cfg!(debug_assertions) {
         println!("\nA debug build: its figures mean nothing.");
@@ -192,13 +195,13 @@ fn introduce(terms: &Terms) -> Result<()> {
 
 async fn run(options: &Options) -> Result<()> {
     let begin = Instant::now();
-    let terms = options.terms()?;
-    introduce(&terms)?;
+    let run_options = options.run_options()?;
+    print_header(&run_options)?;
     let mut aims = Aims::default();
     for part in Part::value_variants() {
-        if options.wants(*part) {
+        if options.includes(*part) {
             eprintln!("{part:?}, after {:.0} s", begin.elapsed().as_secs_f64());
-            part.run(&terms, &mut aims).await?;
+            part.run(&run_options, &mut aims).await?;
         }
     }
     println!(
@@ -225,7 +228,7 @@ fn main() -> Result<ExitCode> {
     if let Some(&[listen, upstream]) = options.bare.as_deref() {
         bare::run(listen, upstream, formats::KEY);
     }
-    process::allow_descriptors(options.descriptors())?;
+    process::raise_descriptor_limit(options.descriptors())?;
     let cores = std::thread::available_parallelism()?.get();
     let threads = options.threads.map_or(cores / 2, usize::from).max(1);
     let runtime = tokio::runtime::Builder::new_multi_thread()

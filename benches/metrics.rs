@@ -6,8 +6,8 @@ use anyhow::{Context, Result};
 
 use crate::connection::Connection;
 
-/// The sum of the samples of a metric.
-pub async fn gauge(admin: SocketAddr, name: &str) -> Result<u64> {
+/// Returns the sum of the samples of a metric.
+pub async fn read_metric(admin: SocketAddr, name: &str) -> Result<u64> {
     let request = format!("GET /metrics HTTP/1.1\r\nhost: {admin}\r\n\r\n");
     let mut connection = Connection::open(admin).await?;
     let text = connection.exchange(request.as_bytes()).await?;

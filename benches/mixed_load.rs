@@ -14,33 +14,32 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, interval_at, sleep, timeout, timeout_at};
 
 use crate::connection::Connection;
-use crate::formats::{Ending, FORMATS, Format};
-use crate::metrics::gauge;
-use crate::process::{Process, Vitals, free_addresses, load_average, mebibytes};
-use crate::setup::{Ground, Shape};
+use crate::formats::{FORMATS, Format, Outcome};
+use crate::metrics::read_metric;
+use crate::process::{Process, ResourceUsage, free_addresses, load_average, mebibytes};
+use crate::setup::{ConfigOptions, TestSetup};
 
-/// By how much the memory may grow after the first minute.
+/// The growth of memory after the first minute that is allowed, as a part of it.
 const AIM: f64 = 0.05;
 const FIRST_MINUTE: Duration = Duration::from_secs(60);
 
-/// A line is printed this often.
-const LOOK: Duration = Duration::from_secs(10);
+const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Streams begin over this time, so that they do not all end at once.
-const SPREAD: Duration = Duration::from_secs(10);
+/// The time over which the clients start, so that their streams do not all end at once.
+const RAMP_UP: Duration = Duration::from_secs(10);
 
-/// Upstream connections wait in the pool for less than this.
-const CALM: Duration = Duration::from_secs(90);
+/// The time until nothing is left of the load, longer than idle upstream connections stay in the pool.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(90);
 
-/// No stream that is asked for lasts longer, however busy the machine.
-const PATIENCE: Duration = Duration::from_secs(600);
+/// No stream lasts longer, however busy the machine is.
+const STREAM_TIMEOUT: Duration = Duration::from_secs(600);
 
 #[derive(Args)]
-pub struct Options {
-    /// Streams at once
+pub struct StreamsOptions {
+    /// Number of concurrent streams
     #[arg(long, default_value_t = 2000, value_parser = clap::value_parser!(u16).range(1..=8000))]
     streams: u16,
-    /// How long
+    /// Duration of the load in minutes
     #[arg(long, default_value_t = 10.0)]
     minutes: f64,
     /// Milliseconds between two events of a stream
@@ -48,7 +47,7 @@ pub struct Options {
     pace: u64,
 }
 
-impl Options {
+impl StreamsOptions {
     pub fn quick() -> Self {
         Self {
             streams: 40,
@@ -58,98 +57,109 @@ impl Options {
     }
 }
 
-/// What is asked of the mock, or done by the client.
+/// What happens to a stream, at the mock or at the client.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Wish {
-    Whole,
+enum Scenario {
+    /// The stream is complete.
+    Complete,
+    /// The mock waits before its response.
     Slow,
-    Leave,
-    Cut,
-    Error,
-    Refused,
-    NoEnd,
+    /// The client closes its connection.
+    Cancel,
+    /// The mock closes its connection.
+    Disconnect,
+    /// The mock sends an error event.
+    ErrorEvent,
+    /// The mock responds with status 503.
+    ErrorStatus,
+    /// The mock leaves out the last event.
+    MissingEnd,
 }
 
-impl Wish {
-    /// Three of five streams go well; the others have every kind of trouble alike.
-    fn any() -> Self {
-        let troubles = [
+impl Scenario {
+    /// Three of five streams are complete; the others have one of the faults at random.
+    fn random() -> Self {
+        let faults = [
             Self::Slow,
-            Self::Leave,
-            Self::Leave,
-            Self::Cut,
-            Self::Error,
-            Self::Refused,
-            Self::NoEnd,
+            Self::Cancel,
+            Self::Cancel,
+            Self::Disconnect,
+            Self::ErrorEvent,
+            Self::ErrorStatus,
+            Self::MissingEnd,
         ];
         match rand::rng().random_range(0..5) {
-            0..3 => Self::Whole,
-            _ => troubles[rand::rng().random_range(0..troubles.len())],
+            0..3 => Self::Complete,
+            _ => faults[rand::rng().random_range(0..faults.len())],
         }
     }
 
-    fn words(self, pace: u64) -> String {
+    /// Returns a prompt with directives for the mock.
+    fn prompt(self, pace: u64) -> String {
         let mut random = rand::rng();
         let events = random.random_range(10..60);
         let at = random.random_range(0..events);
-        let trouble = match self {
-            Self::Whole | Self::Leave => String::new(),
+        let fault = match self {
+            Self::Complete | Self::Cancel => String::new(),
             Self::Slow => "mock:slow=2s".to_owned(),
-            Self::Cut => format!("mock:cut={at}"),
-            Self::Error => format!("mock:stream_error={at}"),
-            Self::Refused => "mock:error=503".to_owned(),
-            Self::NoEnd => "mock:no_end".to_owned(),
+            Self::Disconnect => format!("mock:cut={at}"),
+            Self::ErrorEvent => format!("mock:stream_error={at}"),
+            Self::ErrorStatus => "mock:error=503".to_owned(),
+            Self::MissingEnd => "mock:no_end".to_owned(),
         };
-        format!("mock:events={events} mock:pace={pace}ms {trouble}")
+        format!("mock:events={events} mock:pace={pace}ms {fault}")
     }
 
-    /// How an answer must end that the client has waited for.
-    fn expected(self) -> Ending {
+    /// The outcome of a response that the client reads to its end.
+    fn expected(self) -> Outcome {
         match self {
-            Self::Whole | Self::Slow | Self::Leave => Ending::Whole,
-            Self::Cut | Self::Error | Self::Refused | Self::NoEnd => Ending::Told,
+            Self::Complete | Self::Slow | Self::Cancel => Outcome::Complete,
+            Self::Disconnect | Self::ErrorEvent | Self::ErrorStatus | Self::MissingEnd => {
+                Outcome::Failed
+            }
         }
     }
 }
 
+/// The number of streams by how they ended.
 #[derive(Default)]
-struct Counts {
-    whole: AtomicU64,
-    told: AtomicU64,
-    left: AtomicU64,
-    wrong: AtomicU64,
+struct Counters {
+    complete: AtomicU64,
+    failed: AtomicU64,
+    cancelled: AtomicU64,
+    unexpected: AtomicU64,
 }
 
-fn count(counter: &AtomicU64) {
+fn increment(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
-/// One client, which asks for one stream after the other.
-async fn client(address: SocketAddr, pace: u64, end: Instant, counts: Arc<Counts>) {
-    let mut kept = None;
-    let wait = SPREAD.mul_f64(rand::rng().random_range(0.0..1.0));
-    sleep(wait.min(end - Instant::now())).await;
+/// Runs a client, which requests one stream after the other.
+async fn run_client(address: SocketAddr, pace: u64, end: Instant, counters: Arc<Counters>) {
+    let mut idle = None;
+    let delay = RAMP_UP.mul_f64(rand::rng().random_range(0.0..1.0));
+    sleep(delay.min(end - Instant::now())).await;
     while Instant::now() < end {
         let pick = || FORMATS[rand::rng().random_range(0..FORMATS.len())];
-        let (client, upstream, wish) = (pick(), pick(), Wish::any());
-        let stream = one(address, client, upstream, wish, pace, kept.take());
-        // Those that are still open at the end are left as they are.
+        let (client, upstream, scenario) = (pick(), pick(), Scenario::random());
+        let stream = run_stream(address, client, upstream, scenario, pace, idle.take());
+        // A stream that is still open at the end is cancelled.
         let Ok(ended) = timeout_at(end, stream).await else {
-            count(&counts.left);
+            increment(&counters.cancelled);
             return;
         };
         match ended {
-            Ok(None) => count(&counts.left),
-            Ok(Some((Ending::Whole, connection))) => {
-                count(&counts.whole);
-                kept = connection;
+            Ok(None) => increment(&counters.cancelled),
+            Ok(Some((Outcome::Complete, connection))) => {
+                increment(&counters.complete);
+                idle = connection;
             }
             Ok(Some((_, connection))) => {
-                count(&counts.told);
-                kept = connection;
+                increment(&counters.failed);
+                idle = connection;
             }
             Err(failure) => {
-                count(&counts.wrong);
+                increment(&counters.unexpected);
                 let (client, upstream) = (client.name(), upstream.name());
                 eprintln!("{client} from {upstream}: {failure:#}");
             }
@@ -157,61 +167,65 @@ async fn client(address: SocketAddr, pace: u64, end: Instant, counts: Arc<Counts
     }
 }
 
-type Ended = Option<(Ending, Option<Connection>)>;
+/// The outcome of a stream, and its connection if that can be reused; `None` if the client cancelled the stream.
+type StreamResult = Option<(Outcome, Option<Connection>)>;
 
-/// One stream; `None`: the client left.
-async fn one(
+/// Requests a stream and reads it, on an idle connection or a new one.
+async fn run_stream(
     address: SocketAddr,
     client: Format,
     upstream: Format,
-    wish: Wish,
+    scenario: Scenario,
     pace: u64,
-    kept: Option<Connection>,
-) -> Result<Ended> {
-    let words = wish.words(pace);
-    let request = client.request(address, &Ground::model(upstream), &words);
-    let mut connection = match kept {
+    idle: Option<Connection>,
+) -> Result<StreamResult> {
+    let prompt = scenario.prompt(pace);
+    let request = client.encode_stream_request(address, &TestSetup::model(upstream), &prompt);
+    let mut connection = match idle {
         Some(connection) => connection,
         None => Connection::open(address).await?,
     };
-    let reading = async {
-        let status = connection.ask(&request).await?;
+    let read = async {
+        let status = connection.send_request(&request).await?;
         let mut body = Vec::new();
-        while let Some(piece) = connection.piece().await? {
-            body.extend_from_slice(&piece);
+        while let Some(chunk) = connection.read_body().await? {
+            body.extend_from_slice(&chunk);
         }
-        let ending = client.ending(status, &body);
+        let outcome = client.classify_response(status, &body);
         let start = body.len().saturating_sub(400);
         ensure!(
-            ending == wish.expected(),
-            "{words}: status {status}, {ending:?}: …{}",
+            outcome == scenario.expected(),
+            "{prompt}: status {status}, {outcome:?}: …{}",
             String::from_utf8_lossy(&body[start..])
         );
-        Ok(ending)
+        Ok(outcome)
     };
-    let patience = match wish {
-        Wish::Leave => Duration::from_millis(pace * rand::rng().random_range(0..40)),
-        _ => PATIENCE,
+    let limit = match scenario {
+        Scenario::Cancel => Duration::from_millis(pace * rand::rng().random_range(0..40)),
+        _ => STREAM_TIMEOUT,
     };
-    match timeout(patience, reading).await {
-        Err(_) if wish == Wish::Leave => Ok(None),
-        Err(elapsed) => Err(elapsed).context(words),
-        Ok(ending) => Ok(Some((ending?, connection.is_kept().then_some(connection)))),
+    match timeout(limit, read).await {
+        Err(_) if scenario == Scenario::Cancel => Ok(None),
+        Err(elapsed) => Err(elapsed).context(prompt),
+        Ok(outcome) => Ok(Some((
+            outcome?,
+            connection.is_reusable().then_some(connection),
+        ))),
     }
 }
 
-pub async fn run(options: &Options, directory: &Path) -> Result<()> {
+pub async fn run(options: &StreamsOptions, directory: &Path) -> Result<()> {
     let [mock, listen, admin] = free_addresses()?;
-    let ground = Ground {
+    let setup = TestSetup {
         mock,
         listen,
         admin,
     };
-    let _mock = ground.start_mock(directory).await?;
-    let gateway = ground
-        .start_gateway(directory, &ground.config(&Shape::SOAK))
+    let _mock = setup.start_mock(directory).await?;
+    let gateway = setup
+        .start_gateway(directory, &setup.config(&ConfigOptions::SOAK))
         .await?;
-    let baseline = Baseline::of(&ground, &gateway).await?;
+    let baseline = Baseline::read(&setup, &gateway).await?;
     println!(
         "{} streams for {} minutes, an event every {} ms, load average {}\nbefore: {baseline}",
         options.streams,
@@ -221,80 +235,86 @@ pub async fn run(options: &Options, directory: &Path) -> Result<()> {
     );
     let begin = Instant::now();
     let end = begin + Duration::from_secs_f64(options.minutes * 60.0);
-    let counts = Arc::new(Counts::default());
+    let counters = Arc::new(Counters::default());
     let mut clients = JoinSet::new();
     for _ in 0..options.streams {
-        clients.spawn(client(listen, options.pace, end, counts.clone()));
+        clients.spawn(run_client(listen, options.pace, end, counters.clone()));
     }
-    let memory = watch(&ground, &gateway, &counts, begin, end).await?;
+    let memory = monitor(&setup, &gateway, &counters, begin, end).await?;
     while let Some(ended) = clients.join_next().await {
         ended?;
     }
-    calm(&ground, &gateway, &baseline).await?;
-    judge(&memory)?;
-    let wrong = counts.wrong.load(Ordering::Relaxed);
-    ensure!(wrong == 0, "{wrong} answers did not end as they should");
+    wait_until_drained(&setup, &gateway, &baseline).await?;
+    check_growth(&memory)?;
+    let unexpected = counters.unexpected.load(Ordering::Relaxed);
+    ensure!(
+        unexpected == 0,
+        "{unexpected} streams had an unexpected outcome"
+    );
     Ok(())
 }
 
-const IN_FLIGHT: &str = "omniglot_requests_in_flight";
+const REQUESTS_IN_FLIGHT: &str = "omniglot_requests_in_flight";
 const TASKS: &str = "omniglot_tasks";
-const AT_UPSTREAMS: &str = "omniglot_upstream_requests_in_flight";
+const UPSTREAM_REQUESTS_IN_FLIGHT: &str = "omniglot_upstream_requests_in_flight";
 
-/// Prints a line every ten seconds; the resident memory of those after the first minute.
-async fn watch(
-    ground: &Ground,
+/// Prints a line every ten seconds, and returns the resident memory at each of them after the first minute.
+async fn monitor(
+    setup: &TestSetup,
     gateway: &Process,
-    counts: &Counts,
+    counters: &Counters,
     begin: Instant,
     end: Instant,
 ) -> Result<Vec<u64>> {
     let mut memory = Vec::new();
-    let mut ticks = interval_at(begin + LOOK, LOOK);
+    let mut ticks = interval_at(begin + REPORT_INTERVAL, REPORT_INTERVAL);
     let mut cpu = gateway.cpu_time()?;
     while timeout_at(end, ticks.tick()).await.is_ok() {
-        let vitals = gateway.vitals()?;
+        let usage = gateway.resource_usage()?;
         let now = gateway.cpu_time()?;
-        let share = (now - cpu).as_secs_f64() / LOOK.as_secs_f64() * 100.0;
+        let share = (now - cpu).as_secs_f64() / REPORT_INTERVAL.as_secs_f64() * 100.0;
         cpu = now;
-        let number = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let value = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         println!(
-            "{:>5} s: resident {:.1} MiB, {} descriptors, {} tasks, {} in flight, CPU {share:.0} %; ended {} whole, {} with an error, {} left, {} wrong",
+            "{:>5} s: resident {:.1} MiB, {} descriptors, {} tasks, {} in flight, CPU {share:.0} %; streams: {} complete, {} failed, {} cancelled, {} unexpected",
             begin.elapsed().as_secs(),
-            mebibytes(vitals.resident),
-            vitals.descriptors,
-            gauge(ground.admin, TASKS).await?,
-            gauge(ground.admin, IN_FLIGHT).await?,
-            number(&counts.whole),
-            number(&counts.told),
-            number(&counts.left),
-            number(&counts.wrong)
+            mebibytes(usage.resident),
+            usage.descriptors,
+            read_metric(setup.admin, TASKS).await?,
+            read_metric(setup.admin, REQUESTS_IN_FLIGHT).await?,
+            value(&counters.complete),
+            value(&counters.failed),
+            value(&counters.cancelled),
+            value(&counters.unexpected)
         );
         if begin.elapsed() >= FIRST_MINUTE {
-            memory.push(vitals.resident);
+            memory.push(usage.resident);
         }
     }
     Ok(memory)
 }
 
-/// What the gateway holds without any load.
+/// The resources that the gateway uses without load.
 pub struct Baseline {
-    vitals: Vitals,
+    usage: ResourceUsage,
     tasks: u64,
 }
 
 impl Baseline {
-    pub async fn of(ground: &Ground, gateway: &Process) -> Result<Self> {
+    /// Reads the current resources. Tasks are counted from the first connection on, so one is opened if there are none.
+    pub async fn read(setup: &TestSetup, gateway: &Process) -> Result<Self> {
         let since = Instant::now();
         loop {
-            let tasks = gauge(ground.admin, TASKS).await?;
+            let tasks = read_metric(setup.admin, TASKS).await?;
             if tasks > 0 {
-                let vitals = gateway.vitals()?;
-                return Ok(Self { vitals, tasks });
+                let usage = gateway.resource_usage()?;
+                return Ok(Self { usage, tasks });
             }
-            // They are counted from the first connection on.
-            ensure!(since.elapsed() < CALM, "the gateway counts no tasks");
-            drop(Connection::open(ground.listen).await?);
+            ensure!(
+                since.elapsed() < DRAIN_TIMEOUT,
+                "the gateway counts no tasks"
+            );
+            drop(Connection::open(setup.listen).await?);
             sleep(Duration::from_millis(10)).await;
         }
     }
@@ -302,25 +322,29 @@ impl Baseline {
 
 impl fmt::Display for Baseline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, {} tasks", self.vitals, self.tasks)
+        write!(f, "{}, {} tasks", self.usage, self.tasks)
     }
 }
 
-/// Waits until nothing is left of the load: no request, no task and no descriptor more than before.
-pub async fn calm(ground: &Ground, gateway: &Process, baseline: &Baseline) -> Result<()> {
+/// Waits until the load has left no request in flight, and no more tasks and file descriptors than before it.
+pub async fn wait_until_drained(
+    setup: &TestSetup,
+    gateway: &Process,
+    baseline: &Baseline,
+) -> Result<()> {
     let since = Instant::now();
     loop {
-        let in_flight =
-            gauge(ground.admin, IN_FLIGHT).await? + gauge(ground.admin, AT_UPSTREAMS).await?;
-        let now = Baseline::of(ground, gateway).await?;
-        let (descriptors, before) = (now.vitals.descriptors, baseline.vitals.descriptors);
+        let in_flight = read_metric(setup.admin, REQUESTS_IN_FLIGHT).await?
+            + read_metric(setup.admin, UPSTREAM_REQUESTS_IN_FLIGHT).await?;
+        let now = Baseline::read(setup, gateway).await?;
+        let (descriptors, before) = (now.usage.descriptors, baseline.usage.descriptors);
         if in_flight == 0 && descriptors <= before && now.tasks <= baseline.tasks {
             let seconds = since.elapsed().as_secs();
             println!("{seconds} s after the load: {now}, nothing in flight");
             return Ok(());
         }
         ensure!(
-            since.elapsed() < CALM,
+            since.elapsed() < DRAIN_TIMEOUT,
             "{in_flight} still in flight, {descriptors} descriptors instead of {before}, {} tasks instead of {}",
             now.tasks,
             baseline.tasks
@@ -329,16 +353,16 @@ pub async fn calm(ground: &Ground, gateway: &Process, baseline: &Baseline) -> Re
     }
 }
 
-fn judge(memory: &[u64]) -> Result<()> {
-    let (Some(&first), Some(&most)) = (memory.first(), memory.iter().max()) else {
-        println!("memory: too short a run to tell");
+fn check_growth(memory: &[u64]) -> Result<()> {
+    let (Some(&first), Some(&maximum)) = (memory.first(), memory.iter().max()) else {
+        println!("memory: the run was too short to measure its growth");
         return Ok(());
     };
-    let growth = most as f64 / first as f64 - 1.0;
+    let growth = maximum as f64 / first as f64 - 1.0;
     println!(
         "memory: {:.1} MiB after the first minute, then at most {:.1} MiB: {:+.1} %, aim {:.0} %",
         mebibytes(first),
-        mebibytes(most),
+        mebibytes(maximum),
         growth * 100.0,
         AIM * 100.0
     );

@@ -1,4 +1,4 @@
-//! nginx as a proxy that checks the key and forwards, where it is installed.
+//! Starts nginx, if it is installed, as a proxy that checks the key and forwards.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -11,11 +11,12 @@ use nix::unistd::Uid;
 use crate::formats::KEY;
 use crate::process::Process;
 
-const PLACES: [&str; 3] = ["/usr/sbin/nginx", "/usr/bin/nginx", "/usr/local/sbin/nginx"];
+const PATHS: [&str; 3] = ["/usr/sbin/nginx", "/usr/bin/nginx", "/usr/local/sbin/nginx"];
 
-pub fn find() -> Option<PathBuf> {
-    let places = PLACES.into_iter().map(PathBuf::from);
-    places.into_iter().find(|place| place.exists())
+/// Returns the path of nginx if it is installed.
+pub fn find_program() -> Option<PathBuf> {
+    let mut paths = PATHS.into_iter().map(PathBuf::from);
+    paths.find(|path| path.exists())
 }
 
 pub async fn start(
@@ -35,16 +36,16 @@ pub async fn start(
     Ok(process)
 }
 
-/// Connections are kept on both sides for as long as the run lasts, and nothing goes to a disk.
+/// Encodes a config with keep-alive on both sides for the whole run, and without buffering to disk.
 fn config(listen: SocketAddr, upstream: SocketAddr, directory: &Path) -> String {
-    // Else the workers become another user, who may not enter the directory.
+    // Without this, workers switch to another user, who may not read the directory.
     let user = if Uid::effective().is_root() {
         "user root;\n"
     } else {
         ""
     };
     let directory = directory.display();
-    let ever = 1_000_000_000;
+    let unlimited = 1_000_000_000;
     format!(
         "{user}daemon off;\nworker_processes 2;\npid {directory}/nginx.pid;\nworker_rlimit_nofile 16384;\n\
          events {{ worker_connections 8192; }}\n\
@@ -56,10 +57,10 @@ fn config(listen: SocketAddr, upstream: SocketAddr, directory: &Path) -> String 
            uwsgi_temp_path {directory}/nginx-uwsgi;\n\
            scgi_temp_path {directory}/nginx-scgi;\n\
            client_max_body_size 64m;\n\
-           keepalive_requests {ever};\n\
+           keepalive_requests {unlimited};\n\
            keepalive_timeout 1h;\n\
            tcp_nodelay on;\n\
-           upstream mock {{ server {upstream}; keepalive 4096; keepalive_requests {ever}; }}\n\
+           upstream mock {{ server {upstream}; keepalive 4096; keepalive_requests {unlimited}; }}\n\
            server {{\n\
              listen {listen} backlog=4096;\n\
              location / {{\n\

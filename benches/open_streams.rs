@@ -1,4 +1,4 @@
-//! Opens many streams at once, each with content and then nearly silent, to measure their memory.
+//! Opens many slow streams at once to measure their memory.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,92 +12,98 @@ use tokio::time::{sleep, timeout};
 use crate::connection::Connection;
 use crate::formats::Format;
 use crate::process::free_addresses;
-use crate::setup::{Ground, Shape};
+use crate::setup::{ConfigOptions, TestSetup};
 
-/// What a translated stream may hold beyond what it holds in the bare proxy, in KiB.
+/// The memory that a translated stream may need beyond one through the bare proxy, in KiB.
 pub const AIM: f64 = 24.0;
 
-/// So many events have come before a stream counts as open: those before the content, and some content.
-const BEGUN: usize = 6;
+/// The number of events after which a stream counts as open: those before the content, and some content.
+const OPEN_EVENTS: usize = 6;
 
-/// Streams that are being opened at the same time. The gateway answers with the first content,
+/// The number of streams that are opened at the same time. The gateway sends the head of a response with its first content,
 /// which in one format comes after four other events.
-const OPENING: usize = 250;
+const MAX_OPENING: usize = 250;
 
-/// They go on for much longer than it takes to open them all.
+/// The events of each stream, so many that it lasts much longer than it takes to open them all.
 const EVENTS: usize = 600;
 
-const PATIENCE: Duration = Duration::from_secs(300);
+const OPEN_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// What the streams are like.
-pub struct Streams {
+/// The number and the kind of streams to open.
+pub struct OpenStreams {
     pub count: u16,
     /// Bytes of prompt in each request.
     pub prompt: usize,
-    /// Between two events.
+    /// The time between two events.
     pub pace: Duration,
 }
 
-impl Streams {
-    /// KiB that each of the open streams holds, in a process that has served nothing else; without a pair in the bare proxy.
-    pub async fn held(&self, directory: &Path, pair: Option<(Format, Format)>) -> Result<f64> {
+impl OpenStreams {
+    /// Returns the KiB of memory for each open stream, in a new process: of the gateway, or of the bare proxy if there is no pair.
+    pub async fn measure_memory(
+        &self,
+        directory: &Path,
+        pair: Option<(Format, Format)>,
+    ) -> Result<f64> {
         let [mock, listen, admin] = free_addresses()?;
-        let ground = Ground {
+        let setup = TestSetup {
             mock,
             listen,
             admin,
         };
-        let _mock = ground.start_mock(directory).await?;
+        let _mock = setup.start_mock(directory).await?;
         let process = match pair {
             Some(_) => {
-                let config = ground.config(&Shape::SOAK);
-                ground.start_gateway(directory, &config).await?
+                let config = setup.config(&ConfigOptions::SOAK);
+                setup.start_gateway(directory, &config).await?
             }
-            None => ground.start_bare(directory).await?,
+            None => setup.start_bare(directory).await?,
         };
         let (client, upstream) = pair.unwrap_or((Format::Chat, Format::Chat));
-        let model = Ground::model(upstream);
+        let model = TestSetup::model(upstream);
         let filler = "word ".repeat(self.prompt / 5);
-        let short = client.request(listen, &model, "mock:events=5");
+        let short = client.encode_stream_request(listen, &model, "mock:events=5");
         for _ in 0..20 {
             Connection::open(listen).await?.exchange(&short).await?;
         }
-        let wish = format!(
+        let directives = format!(
             "{filler}mock:events={EVENTS} mock:pace={}ms",
             self.pace.as_millis()
         );
-        let request: Arc<[u8]> = client.request(listen, &model, &wish).into();
-        let before = process.vitals()?.resident;
+        let request: Arc<[u8]> = client
+            .encode_stream_request(listen, &model, &directives)
+            .into();
+        let before = process.resource_usage()?.resident;
 
-        let begun = Arc::new(Semaphore::new(0));
-        let opening = Arc::new(Semaphore::new(OPENING));
+        let open = Arc::new(Semaphore::new(0));
+        let opening = Arc::new(Semaphore::new(MAX_OPENING));
         let mut streams = JoinSet::new();
         for _ in 0..self.count {
-            let (request, opening, begun) = (request.clone(), opening.clone(), begun.clone());
+            let (request, opening, open) = (request.clone(), opening.clone(), open.clone());
             streams.spawn(async move {
-                let turn = opening.acquire().await?;
+                let permit = opening.acquire().await?;
                 let mut connection = Connection::open(listen).await?;
-                let status = connection.ask(&request).await?;
+                let status = connection.send_request(&request).await?;
                 ensure!(status == 200, "status {status}");
-                drop(turn);
+                drop(permit);
                 let mut events = 0;
-                while let Some(piece) = connection.piece().await? {
+                while let Some(chunk) = connection.read_body().await? {
                     let before = events;
-                    events += memchr::memmem::find_iter(&piece, b"data: ").count();
-                    if before < BEGUN && events >= BEGUN {
-                        begun.add_permits(1);
+                    events += memchr::memmem::find_iter(&chunk, b"data: ").count();
+                    if before < OPEN_EVENTS && events >= OPEN_EVENTS {
+                        open.add_permits(1);
                     }
                 }
                 bail!("a stream ended before all were open")
             });
         }
-        let all = begun.acquire_many(self.count.into());
+        let all = open.acquire_many(self.count.into());
         tokio::select! {
-            opened = timeout(PATIENCE, all) => drop(opened.context("not all streams have begun")??),
+            opened = timeout(OPEN_TIMEOUT, all) => drop(opened.context("timeout before all streams were open")??),
             Some(ended) = streams.join_next() => { ended??; }
         }
         sleep(Duration::from_secs(1)).await;
-        let resident = process.vitals()?.resident;
+        let resident = process.resource_usage()?.resident;
         streams.shutdown().await;
         Ok(resident.saturating_sub(before) as f64 / f64::from(self.count))
     }

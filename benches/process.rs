@@ -1,4 +1,4 @@
-//! A process under test: started with its output in a file, measured from outside, killed when dropped.
+//! Starts processes under test with their output in a file, measures them through the kernel, and kills them when they are dropped.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -15,7 +15,7 @@ use nix::unistd::Pid;
 
 use crate::connection::Connection;
 
-const START_LIMIT: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub struct Process {
     name: &'static str,
@@ -36,22 +36,22 @@ impl Process {
         Ok(Self { name, child, log })
     }
 
-    /// Waits until the process accepts connections and, where a path is given, answers it with 200.
+    /// Waits until the process accepts connections and, if a path is given, answers a GET of it with 200.
     pub async fn wait_until_ready(
         &mut self,
         address: SocketAddr,
         path: Option<&str>,
     ) -> Result<()> {
-        let limit = Instant::now() + START_LIMIT;
+        let deadline = Instant::now() + START_TIMEOUT;
         loop {
-            let attempt = tokio::time::timeout(START_LIMIT, ask(address, path)).await;
+            let attempt = tokio::time::timeout(START_TIMEOUT, probe(address, path)).await;
             let Err(failure) = attempt.unwrap_or_else(|elapsed| Err(elapsed.into())) else {
                 return Ok(());
             };
             if let Some(status) = self.child.try_wait()? {
                 bail!("{} ended with {status}\n{}", self.name, self.output());
             }
-            if Instant::now() > limit {
+            if Instant::now() > deadline {
                 let output = self.output();
                 return Err(failure.context(format!("{} is not ready\n{output}", self.name)));
             }
@@ -59,40 +59,41 @@ impl Process {
         }
     }
 
+    /// Returns what the process has written to stdout and stderr.
     pub fn output(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_else(|failure| failure.to_string())
     }
 
-    /// User and system time of all threads so far, those that have ended included, of the process and its children.
-    /// The clock of a process counts nanoseconds; /proc/PID/stat counts in hundredths of a second, too coarse for the
+    /// Returns the CPU time, user and system, of the process and its children, threads that have ended included.
+    /// The CPU clock of a process counts nanoseconds; /proc/PID/stat counts hundredths of a second, too coarse for the
     /// paced streams.
     pub fn cpu_time(&self) -> Result<Duration> {
         let mut sum = Duration::ZERO;
-        for id in self.family()? {
+        for id in self.process_ids()? {
             sum += Duration::from(clock_gettime(clock_getcpuclockid(id)?)?);
         }
         Ok(sum)
     }
 
-    /// The process, and the workers it has started.
-    fn family(&self) -> Result<Vec<Pid>> {
+    /// Returns the ids of the process and of the workers it has started, its own first.
+    fn process_ids(&self) -> Result<Vec<Pid>> {
         let id = self.child.id();
         let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children"))?;
-        let mut family = vec![self.id()?];
+        let mut ids = vec![self.id()?];
         for child in children.split_whitespace() {
-            family.push(Pid::from_raw(child.parse()?));
+            ids.push(Pid::from_raw(child.parse()?));
         }
-        Ok(family)
+        Ok(ids)
     }
 
     pub fn id(&self) -> Result<Pid> {
         Ok(Pid::from_raw(i32::try_from(self.child.id())?))
     }
 
-    /// What the kernel says of the process and its children now.
-    pub fn vitals(&self) -> Result<Vitals> {
-        let mut sum = Vitals::default();
-        for id in self.family()? {
+    /// Reads the current resource usage of the process and its children from /proc.
+    pub fn resource_usage(&self) -> Result<ResourceUsage> {
+        let mut sum = ResourceUsage::default();
+        for id in self.process_ids()? {
             let directory = PathBuf::from(format!("/proc/{id}"));
             let status = fs::read_to_string(directory.join("status"))?;
             let number = |field: &str| -> Result<u64> {
@@ -109,16 +110,16 @@ impl Process {
     }
 }
 
-/// Memory in KiB.
+/// Memory in KiB, file descriptors and threads of a process and its children.
 #[derive(Default)]
-pub struct Vitals {
+pub struct ResourceUsage {
     pub resident: u64,
     pub peak: u64,
     pub descriptors: usize,
     pub threads: u64,
 }
 
-impl fmt::Display for Vitals {
+impl fmt::Display for ResourceUsage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -137,9 +138,9 @@ pub fn mebibytes(kibibytes: u64) -> f64 {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // All of this fails only for what is gone already. Workers would outlive a parent that is killed, and a
-        // parent would replace workers that are: they come second.
-        let workers: Vec<Pid> = self.family().into_iter().flatten().skip(1).collect();
+        // Each call fails only if the process has ended. Workers outlive a parent that is killed, and a parent would
+        // replace workers that are, so the parent is killed first.
+        let workers: Vec<Pid> = self.process_ids().into_iter().flatten().skip(1).collect();
         let _ = self.child.kill();
         let _ = self.child.wait();
         for worker in workers {
@@ -148,7 +149,7 @@ impl Drop for Process {
     }
 }
 
-async fn ask(address: SocketAddr, path: Option<&str>) -> Result<()> {
+async fn probe(address: SocketAddr, path: Option<&str>) -> Result<()> {
     let mut connection = Connection::open(address).await?;
     if let Some(path) = path {
         let request = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\n\r\n");
@@ -157,31 +158,31 @@ async fn ask(address: SocketAddr, path: Option<&str>) -> Result<()> {
     Ok(())
 }
 
-/// Addresses of this machine that nothing listens on; all are held until the last is found, so that they differ.
+/// Returns loopback addresses with ports that nothing listens on. All ports stay bound until the last is chosen, so that they differ.
 pub fn free_addresses<const COUNT: usize>() -> Result<[SocketAddr; COUNT]> {
     let mut addresses = [SocketAddr::from((Ipv4Addr::LOCALHOST, 0)); COUNT];
-    let mut held = Vec::with_capacity(COUNT);
+    let mut listeners = Vec::with_capacity(COUNT);
     for address in &mut addresses {
         let listener = TcpListener::bind(*address)?;
         *address = listener.local_addr()?;
-        held.push(listener);
+        listeners.push(listener);
     }
     Ok(addresses)
 }
 
-/// The three load averages as the kernel writes them.
+/// Returns the three load averages as text.
 pub fn load_average() -> Result<String> {
     let line = fs::read_to_string("/proc/loadavg")?;
     Ok(line.split(' ').take(3).collect::<Vec<_>>().join(" "))
 }
 
-/// Children inherit the limit.
-pub fn allow_descriptors(needed: u64) -> Result<()> {
-    let (_, most) = getrlimit(Resource::RLIMIT_NOFILE)?;
+/// Raises the limit of file descriptors to its maximum, for this process and the children it starts.
+pub fn raise_descriptor_limit(needed: u64) -> Result<()> {
+    let (_, maximum) = getrlimit(Resource::RLIMIT_NOFILE)?;
     ensure!(
-        most >= needed,
-        "only {most} descriptors may be opened, {needed} are needed"
+        maximum >= needed,
+        "the limit of file descriptors is {maximum}, {needed} are needed"
     );
-    setrlimit(Resource::RLIMIT_NOFILE, most, most)?;
+    setrlimit(Resource::RLIMIT_NOFILE, maximum, maximum)?;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Reloads under load: one random config after the other takes effect, and no request fails.
+//! Reloads one random config after the other under load, and checks that no request fails.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -15,29 +15,29 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::connection::Connection;
-use crate::formats::{Ending, FORMATS, Format, KEY};
-use crate::metrics::gauge;
-use crate::mixed_load::{Baseline, calm};
+use crate::formats::{FORMATS, Format, KEY, Outcome};
+use crate::metrics::read_metric;
+use crate::mixed_load::{Baseline, wait_until_drained};
 use crate::process::{Process, free_addresses, mebibytes};
-use crate::setup::{Ground, Shape};
+use crate::setup::{ConfigOptions, TestSetup};
 
-/// By how much the memory may grow in the second half: until then the heap finds its shape, and one config that is
-/// kept for each reload would be ten times as much.
+/// The growth of memory in the second half that is allowed, as a part of it. In the first half the heap still grows to its
+/// final size. A leak of one config for each reload would be ten times as much.
 const AIM: f64 = 0.05;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 #[derive(Args)]
-pub struct Options {
-    /// How many configs
+pub struct ReloadsOptions {
+    /// Number of reloads
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(10..))]
     reloads: u64,
-    /// Clients, each with one request at a time
+    /// Number of clients, each with one request at a time
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=1000))]
     clients: u16,
 }
 
-impl Options {
+impl ReloadsOptions {
     pub fn quick() -> Self {
         Self {
             reloads: 20,
@@ -47,61 +47,64 @@ impl Options {
 }
 
 #[derive(Default)]
-struct Load {
-    over: AtomicBool,
-    answered: AtomicU64,
+struct LoadState {
+    is_stopped: AtomicBool,
+    responses: AtomicU64,
 }
 
-pub async fn run(options: &Options, directory: &Path) -> Result<()> {
+pub async fn run(options: &ReloadsOptions, directory: &Path) -> Result<()> {
     let [mock, listen, admin] = free_addresses()?;
-    let ground = Ground {
+    let setup = TestSetup {
         mock,
         listen,
         admin,
     };
-    let _mock = ground.start_mock(directory).await?;
-    let gateway = ground
-        .start_gateway(directory, &ground.config(&Shape::SOAK))
+    let _mock = setup.start_mock(directory).await?;
+    let gateway = setup
+        .start_gateway(directory, &setup.config(&ConfigOptions::SOAK))
         .await?;
-    let baseline = Baseline::of(&ground, &gateway).await?;
+    let baseline = Baseline::read(&setup, &gateway).await?;
     println!("before: {baseline}");
-    let load = Arc::new(Load::default());
+    let load = Arc::new(LoadState::default());
     let mut clients = JoinSet::new();
     for _ in 0..options.clients {
-        clients.spawn(client(listen, load.clone()));
+        clients.spawn(run_client(listen, load.clone()));
     }
     let begin = Instant::now();
     let mut halfway = 0;
     for reload in 1..=options.reloads {
         tokio::select! {
-            taken = take_over(&ground, &gateway, directory, reload) => taken?,
+            reloaded = reload_random_config(&setup, &gateway, directory, reload) => reloaded?,
             Some(ended) = clients.join_next() => ended?.context("a request failed")?,
         }
         if reload == options.reloads / 2 {
-            halfway = gateway.vitals()?.resident;
+            halfway = gateway.resource_usage()?.resident;
         }
         if reload % (options.reloads / 10).max(1) == 0 {
-            let vitals = gateway.vitals()?;
+            let usage = gateway.resource_usage()?;
             println!(
-                "{reload} reloads in {:.0} s: {vitals}, {} requests answered",
+                "{reload} reloads in {:.0} s: {usage}, {} responses",
                 begin.elapsed().as_secs_f64(),
-                load.answered.load(Ordering::Relaxed)
+                load.responses.load(Ordering::Relaxed)
             );
         }
     }
-    load.over.store(true, Ordering::Relaxed);
+    load.is_stopped.store(true, Ordering::Relaxed);
     while let Some(ended) = clients.join_next().await {
         ended?.context("a request failed")?;
     }
-    let late = gateway.vitals()?.resident;
-    fs::write(Ground::file(directory), ground.config(&Shape::SOAK))?;
-    hang_up(&ground, &gateway, options.reloads + 1).await?;
-    calm(&ground, &gateway, &baseline).await?;
-    let growth = late as f64 / halfway as f64 - 1.0;
+    let final_memory = gateway.resource_usage()?.resident;
+    fs::write(
+        TestSetup::config_path(directory),
+        setup.config(&ConfigOptions::SOAK),
+    )?;
+    reload(&setup, &gateway, options.reloads + 1).await?;
+    wait_until_drained(&setup, &gateway, &baseline).await?;
+    let growth = final_memory as f64 / halfway as f64 - 1.0;
     println!(
         "memory: {:.1} MiB after half of the reloads, {:.1} MiB after all: {:+.1} %, aim {:.0} %",
         mebibytes(halfway),
-        mebibytes(late),
+        mebibytes(final_memory),
         growth * 100.0,
         AIM * 100.0
     );
@@ -109,127 +112,134 @@ pub async fn run(options: &Options, directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// One client, until it is told to stop; every answer must be whole.
-async fn client(address: SocketAddr, load: Arc<Load>) -> Result<()> {
+/// Runs a client until the load is stopped; every response must be complete.
+async fn run_client(address: SocketAddr, load: Arc<LoadState>) -> Result<()> {
     let mut connection = Connection::open(address).await?;
-    while !load.over.load(Ordering::Relaxed) {
+    while !load.is_stopped.load(Ordering::Relaxed) {
         let pick = || FORMATS[rand::rng().random_range(0..FORMATS.len())];
         let (client, upstream) = (pick(), pick());
-        let request = client.request(
+        let request = client.encode_stream_request(
             address,
-            &Ground::model(upstream),
+            &TestSetup::model(upstream),
             "mock:events=5 mock:pace=20ms",
         );
-        let answer = timeout(PATIENCE, connection.exchange(&request)).await;
-        let answer = answer.context("an answer takes too long")??;
-        let ending = client.ending(200, answer);
+        let response = timeout(TIMEOUT, connection.exchange(&request)).await;
+        let response = response.context("timeout of a response")??;
+        let outcome = client.classify_response(200, response);
         ensure!(
-            ending == Ending::Whole,
-            "{} from {}: {ending:?}: {}",
+            outcome == Outcome::Complete,
+            "{} from {}: {outcome:?}: {}",
             client.name(),
             upstream.name(),
-            String::from_utf8_lossy(answer)
+            String::from_utf8_lossy(response)
         );
-        load.answered.fetch_add(1, Ordering::Relaxed);
+        load.responses.fetch_add(1, Ordering::Relaxed);
     }
     Ok(())
 }
 
-async fn take_over(
-    ground: &Ground,
+/// Replaces the config file by a random one and reloads it.
+async fn reload_random_config(
+    setup: &TestSetup,
     gateway: &Process,
     directory: &Path,
     number: u64,
 ) -> Result<()> {
     let next = directory.join("next.yaml");
-    fs::write(&next, random_config(ground))?;
-    fs::rename(next, Ground::file(directory))?;
-    hang_up(ground, gateway, number).await
+    fs::write(&next, random_config(setup))?;
+    fs::rename(next, TestSetup::config_path(directory))?;
+    reload(setup, gateway, number).await
 }
 
-/// Returns when as many configs have been taken; one that is refused is a mistake of this bench.
-async fn hang_up(ground: &Ground, gateway: &Process, number: u64) -> Result<()> {
+/// Sends SIGHUP and waits until `number` configs have been loaded. One that is refused is a mistake of this bench.
+async fn reload(setup: &TestSetup, gateway: &Process, number: u64) -> Result<()> {
     kill(gateway.id()?, Signal::SIGHUP)?;
     let since = Instant::now();
     let count = |outcome: &str| format!("omniglot_config_reloads_total{{outcome=\"{outcome}\"}}");
-    while gauge(ground.admin, &count("taken")).await? < number {
+    while read_metric(setup.admin, &count("taken")).await? < number {
         ensure!(
-            gauge(ground.admin, &count("refused")).await? == 0,
-            "a config is refused\n{}",
+            read_metric(setup.admin, &count("refused")).await? == 0,
+            "a config was refused\n{}",
             gateway.output()
         );
-        ensure!(since.elapsed() < PATIENCE, "SIGHUP is not heard");
+        ensure!(
+            since.elapsed() < TIMEOUT,
+            "timeout of a reload after SIGHUP"
+        );
         sleep(Duration::from_millis(5)).await;
     }
     Ok(())
 }
 
-fn one_of<T: Copy>(choices: &[T]) -> T {
+fn pick<T: Copy>(choices: &[T]) -> T {
     choices[rand::rng().random_range(0..choices.len())]
 }
 
-fn up_to(most: u32) -> u32 {
-    rand::rng().random_range(1..=most)
+fn random_up_to(maximum: u32) -> u32 {
+    rand::rng().random_range(1..=maximum)
 }
 
-/// Always with the key and the models of the load, on upstreams that work; all else as it comes.
-fn random_config(ground: &Ground) -> String {
+/// Returns a config with the key and the models of the load, on upstreams that work; everything else is random.
+fn random_config(setup: &TestSetup) -> String {
     let mut text = format!(
         "server: {{listen: \"{}\", admin: \"{}\", body_limit: {}MiB, on_unsupported: {}, timeouts: {{header: {}s}}{}}}\n\
          keys:\n  - {{name: bench, secret: {KEY}}}\n",
-        ground.listen,
-        ground.admin,
-        up_to(64),
-        one_of(&["report", "reject"]),
-        9 + up_to(20),
-        one_of(&["", ", max_in_flight: 5000"]),
+        setup.listen,
+        setup.admin,
+        random_up_to(64),
+        pick(&["report", "reject"]),
+        9 + random_up_to(20),
+        pick(&["", ", max_in_flight: 5000"]),
     );
-    for number in 0..up_to(20) {
+    for number in 0..random_up_to(20) {
         text += &format!(
             "  - {{name: other-{number}, secret: secret-{number}, models: [\"to-*\"], limits: {{requests_per_minute: {}}}}}\n",
-            up_to(1000)
+            random_up_to(1000)
         );
     }
     text += "upstreams:\n";
     let mut models = String::new();
     for format in FORMATS {
-        let places = up_to(4);
-        for place in 1..=places {
-            text += &random_upstream(ground, format, place);
+        let upstreams = random_up_to(4);
+        for number in 1..=upstreams {
+            text += &random_upstream(setup, format, number);
         }
-        models += &random_model(format, &Ground::model(format), places, "");
+        models += &random_model(format, &TestSetup::model(format), upstreams, "");
         let spare = format!("spare-{}", format.name());
-        models += &random_model(format, &spare, places, "");
-        for extra in 0..up_to(5) {
+        models += &random_model(format, &spare, upstreams, "");
+        for extra in 0..random_up_to(5) {
             let id = format!("extra-{}-{extra}", format.name());
-            models += &random_model(format, &id, places, &format!(", fallbacks: [{spare}]"));
+            models += &random_model(format, &id, upstreams, &format!(", fallbacks: [{spare}]"));
         }
     }
     format!("{text}models:\n{models}")
 }
 
-fn random_upstream(ground: &Ground, format: Format, place: u32) -> String {
-    let (name, base, mock) = (format.name(), format.base(), ground.mock);
-    let list = match format {
+fn random_upstream(setup: &TestSetup, format: Format, number: u32) -> String {
+    let (name, base, mock) = (format.name(), format.base_path(), setup.mock);
+    let models_path = match format {
         Format::Chat | Format::Responses => "/models",
         Format::Messages => "/v1/models",
         Format::Native => "/v1beta/models",
     };
-    let health = format!(", health: {{path: {list}, interval: {}s}}", 5 + up_to(5));
-    let room = format!(", max_in_flight: {}, queue: 1000", 500 + up_to(500));
+    let health = format!(
+        ", health: {{path: {models_path}, interval: {}s}}",
+        5 + random_up_to(5)
+    );
+    let concurrency = format!(", max_in_flight: {}, queue: 1000", 500 + random_up_to(500));
     format!(
-        "  - {{name: {name}-{place}, format: {name}, base_url: \"http://{mock}{base}\", \
+        "  - {{name: {name}-{number}, format: {name}, base_url: \"http://{mock}{base}\", \
          timeouts: {{connect: {}s, idle: {}s}}{}{}{}{}}}\n",
-        10 + up_to(10),
-        60 + up_to(60),
-        one_of(&[
+        10 + random_up_to(10),
+        60 + random_up_to(60),
+        pick(&[
             "",
             ", breaker: off",
             ", breaker: {failures: 3, open_for: 2s}"
         ]),
-        one_of(&["", &health]),
-        one_of(&["", &room]),
-        one_of(&[
+        pick(&["", &health]),
+        pick(&["", &concurrency]),
+        pick(&[
             "",
             ", auth: {bearer: some-token}",
             ", headers: {x-team: blue}"
@@ -237,23 +247,23 @@ fn random_upstream(ground: &Ground, format: Format, place: u32) -> String {
     )
 }
 
-fn random_model(format: Format, id: &str, places: u32, rest: &str) -> String {
-    let first = up_to(places);
-    let upstreams: Vec<String> = (first..=places)
-        .map(|place| {
+fn random_model(format: Format, id: &str, upstreams: u32, more_config: &str) -> String {
+    let first = random_up_to(upstreams);
+    let upstreams: Vec<String> = (first..=upstreams)
+        .map(|number| {
             format!(
-                "{{name: {}-{place}, model: theirs-{}, weight: {}, priority: {}}}",
+                "{{name: {}-{number}, model: theirs-{}, weight: {}, priority: {}}}",
                 format.name(),
-                up_to(3),
-                up_to(9),
-                up_to(3) - 1
+                random_up_to(3),
+                random_up_to(9),
+                random_up_to(3) - 1
             )
         })
         .collect();
     format!(
-        "  - {{id: {id}, balance: {}, max_output_tokens: {}, upstreams: [{}]{rest}}}\n",
-        one_of(&["weighted", "least_in_flight", "key", "{header: x-session}"]),
-        1000 + up_to(4000),
+        "  - {{id: {id}, balance: {}, max_output_tokens: {}, upstreams: [{}]{more_config}}}\n",
+        pick(&["weighted", "least_in_flight", "key", "{header: x-session}"]),
+        1000 + random_up_to(4000),
         upstreams.join(", ")
     )
 }

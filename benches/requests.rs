@@ -1,12 +1,12 @@
-//! Typical requests in all four formats.
+//! Encodes typical requests in all four formats.
 
 use omniglot::model::Format;
 use serde_json::{Value, json};
 
-use crate::documents::request_in;
+use crate::documents::encode_request;
 use crate::settings::MODEL;
 
-/// Several turns with calls and their results, five tools, a schema for the answer.
+/// Encodes a request with several turns, tool calls and their results, five tools, and a schema for the response.
 pub fn realistic_request(format: Format) -> Vec<u8> {
     let call = |id: &str, name: &str, arguments: Value| {
         json!({"role": "assistant", "content": "Let me look that up first.", "tool_calls": [
@@ -18,7 +18,7 @@ pub fn realistic_request(format: Format) -> Vec<u8> {
         "You are the assistant of a small library. Answer in plain sentences, name the shelf \
         when you know it, and say so when you do not.\nNever lend out a book that is reserved.\n"
             .repeat(8);
-    request_in(
+    encode_request(
         format,
         &json!({
             "model": MODEL,
@@ -91,17 +91,17 @@ fn tools() -> Value {
     names.into_iter().map(tool).collect()
 }
 
-/// One short question.
+/// Encodes a request with one short question.
 pub fn small_request(format: Format) -> Vec<u8> {
-    let question = json!({"role": "user", "content": "What is the capital of France?"});
-    request_in(
+    let turn = json!({"role": "user", "content": "What is the capital of France?"});
+    encode_request(
         format,
-        &json!({"model": MODEL, "messages": [question], "max_tokens": 100}),
+        &json!({"model": MODEL, "messages": [turn], "max_tokens": 100}),
     )
 }
 
-/// An image of `size` bytes of base64.
-pub fn picture_request(format: Format, size: usize) -> Vec<u8> {
+/// Encodes a request with an image of `size` bytes of base64.
+pub fn image_request(format: Format, size: usize) -> Vec<u8> {
     let url = format!(
         "data:image/png;base64,{}",
         "iVBORw0KGgo+/AAA".repeat(size / 16)
@@ -109,7 +109,7 @@ pub fn picture_request(format: Format, size: usize) -> Vec<u8> {
     let turn = json!({"role": "user", "content": [
         {"type": "text", "text": "What is this?"},
         {"type": "image_url", "image_url": {"url": url}}]});
-    request_in(
+    encode_request(
         format,
         &json!({"model": MODEL, "messages": [turn], "max_tokens": 100}),
     )

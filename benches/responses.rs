@@ -1,4 +1,4 @@
-//! The same whole responses in all four formats: encoded in one, translated to the others.
+//! Encodes whole responses in all four formats: in the chat format first, and translated to the others.
 
 use omniglot::model::{Format, Losses};
 use omniglot::translate;
@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 
 use crate::response_options::response_options;
 
-/// Some paragraphs, two calls, usage.
-pub fn realistic_reply(format: Format) -> Vec<u8> {
+/// Encodes a response with reasoning, some paragraphs, two tool calls and usage.
+pub fn realistic_response(format: Format) -> Vec<u8> {
     let paragraph =
         "The atlas is nearly all maps, with short texts beside them.\n\nIt stands on shelf 12, \
         next to \"A History of Dikes\", and nobody has reserved it yet.\n"
             .repeat(8);
     let call = |id: &str, arguments: Value| json!({"id": id, "type": "function", "function": {"name": "reserve_book", "arguments": arguments.to_string()}});
-    reply_in(
+    encode_response(
         format,
         &json!({
             "content": paragraph,
@@ -27,24 +27,25 @@ pub fn realistic_reply(format: Format) -> Vec<u8> {
     )
 }
 
-/// One sentence.
-pub fn small_reply(format: Format) -> Vec<u8> {
-    reply_in(
+/// Encodes a response of one sentence.
+pub fn small_response(format: Format) -> Vec<u8> {
+    encode_response(
         format,
         &json!({"content": "The capital of France is Paris."}),
         "stop",
     )
 }
 
-fn reply_in(format: Format, said: &Value, finish: &str) -> Vec<u8> {
-    let mut message = said.clone();
+/// Encodes the message of a chat completion as a response of another format.
+fn encode_response(format: Format, message: &Value, finish_reason: &str) -> Vec<u8> {
+    let mut message = message.clone();
     message["role"] = json!("assistant");
     let body = json!({
         "id": "chatcmpl-0123456789abcdef",
         "object": "chat.completion",
         "created": 1_760_000_000,
         "model": "upstream-model",
-        "choices": [{"index": 0, "message": message, "finish_reason": finish}],
+        "choices": [{"index": 0, "message": message, "finish_reason": finish_reason}],
         "usage": {"prompt_tokens": 812, "completion_tokens": 210, "total_tokens": 1022,
             "prompt_tokens_details": {"cached_tokens": 512}},
     });
@@ -59,5 +60,5 @@ fn reply_in(format: Format, said: &Value, finish: &str) -> Vec<u8> {
         &response_options(false),
         &mut Losses::default(),
     )
-    .expect("every format can say it")
+    .expect("every format has these fields")
 }

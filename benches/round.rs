@@ -1,4 +1,4 @@
-//! Runs the legs in turns of short slices in every round, so that other load of the machine meets all alike.
+//! Runs the variants in turn, in short slices, so that other load of the machine affects all alike.
 
 use std::fs;
 use std::sync::Arc;
@@ -7,47 +7,47 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use tokio::time::sleep;
 
+use crate::closed_loop::{ClosedLoop, RequestCycle};
 use crate::connection::Connection;
-use crate::load::{Crew, Questions};
 use crate::process::Process;
-use crate::statistics::Spread;
+use crate::statistics::Summary;
 use crate::targets::Target;
-use crate::work::Request;
+use crate::workload::Request;
 
-/// Those that work when the answer is out; `sqlx-sqlite-worker` as the kernel keeps it.
-const LATER: [&str; 2] = ["store", "sqlx-sqlite-wor"];
+/// The threads that work after the response has been sent; the kernel shortens `sqlx-sqlite-worker`.
+const BACKGROUND_THREADS: [&str; 2] = ["store", "sqlx-sqlite-wor"];
 
 const WARM_UP: Duration = Duration::from_millis(200);
 
-/// Measured in one piece each, two copies of the same proxy differed by 15 % on a busy machine; in slices by at most 7 %.
+/// Without slices, two copies of the same proxy differed by 15 % on a busy machine; with them by at most 7 %.
 const SLICE: Duration = Duration::from_millis(100);
 
-/// One leg: whom to ask, what, and over how many connections.
-pub struct Entry<'a> {
+/// A target, and the load that is sent to it.
+pub struct Variant<'a> {
     pub title: String,
     pub target: &'a Target,
     pub requests: Vec<Request>,
     pub connections: u16,
 }
 
-/// What one leg did in one round.
+/// The results of one variant in one round.
 #[derive(Clone, Copy)]
 pub struct Sample {
     pub requests_per_second: f64,
-    /// For a request.
+    /// CPU time for each request, that of background threads included.
     pub cpu_microseconds: f64,
-    /// Of that, what the threads took that carry receipts to the database, and the database itself.
-    pub later_microseconds: f64,
+    /// Of that, the time of the threads that copy usage records to the database, and of the database itself.
+    pub background_microseconds: f64,
 }
 
 impl Sample {
-    /// What is left without what is done later.
-    pub fn answering(&self) -> f64 {
-        self.cpu_microseconds - self.later_microseconds
+    /// Returns the CPU time for each request without that of background threads.
+    pub fn foreground(&self) -> f64 {
+        self.cpu_microseconds - self.background_microseconds
     }
 }
 
-/// All rounds of one leg, in order.
+/// The samples of all rounds of one variant, in order.
 #[derive(Default)]
 pub struct Rounds(Vec<Sample>);
 
@@ -56,122 +56,130 @@ impl Rounds {
         self.0.append(&mut more.0);
     }
 
-    /// Formed within each round: what else the machine did then met both.
-    pub fn ratio(&self, other: &Rounds, figure: fn(&Sample) -> f64) -> Spread {
+    /// Returns the ratio of a metric to that of another variant. It is computed within each round, because other load of
+    /// the machine affects both alike then.
+    pub fn ratio(&self, other: &Rounds, metric: fn(&Sample) -> f64) -> Summary {
         let rounds = self.0.iter().zip(&other.0);
-        Spread::of(rounds.map(|(ours, other)| figure(ours) / figure(other)))
+        Summary::of(rounds.map(|(ours, other)| metric(ours) / metric(other)))
     }
 
-    pub fn cpu_ratio(&self, other: &Rounds) -> Spread {
+    pub fn cpu_ratio(&self, other: &Rounds) -> Summary {
         self.ratio(other, |sample| sample.cpu_microseconds)
     }
 
-    pub fn median(&self, figure: fn(&Sample) -> f64) -> f64 {
-        Spread::of(self.0.iter().map(figure)).median
+    pub fn median(&self, metric: fn(&Sample) -> f64) -> f64 {
+        Summary::of(self.0.iter().map(metric)).median
     }
 
+    /// Returns the median of the CPU time for each request, in microseconds.
     pub fn cpu(&self) -> f64 {
         self.median(|sample| sample.cpu_microseconds)
     }
 
-    pub fn speed(&self) -> f64 {
+    /// Returns the median of the requests per second.
+    pub fn throughput(&self) -> f64 {
         self.median(|sample| sample.requests_per_second)
     }
 }
 
-struct Course<'a> {
+/// A variant with open connections, and its totals in the current round.
+struct VariantRun<'a> {
     title: String,
     target: &'a Target,
-    questions: Arc<Questions>,
-    crew: Crew,
-    answers: u64,
+    requests: Arc<RequestCycle>,
+    load: ClosedLoop,
+    responses: u64,
     elapsed: Duration,
-    answering: Duration,
-    /// Since the process began.
-    later: Duration,
+    foreground: Duration,
+    /// CPU time of background threads from the start of the process to that of the round.
+    background: Duration,
 }
 
-/// CPU time of a process so far.
-struct Spent {
-    answering: Duration,
-    later: Duration,
+/// CPU time of a process since its start.
+struct CpuTime {
+    foreground: Duration,
+    background: Duration,
 }
 
-impl Spent {
-    fn by(process: &Process) -> Result<Self> {
-        let later = later(process)?;
+impl CpuTime {
+    fn of(process: &Process) -> Result<Self> {
+        let background = background_cpu_time(process)?;
         let all = process.cpu_time()?;
-        // A thread that has ended takes its time with it, which then counts for the answers.
-        let answering = all.saturating_sub(later);
-        Ok(Self { answering, later })
+        // The time of a background thread that has ended is known to the process only, and counts as foreground.
+        let foreground = all.saturating_sub(background);
+        Ok(Self {
+            foreground,
+            background,
+        })
     }
 }
 
-impl<'a> Course<'a> {
-    /// The first answer is read closely, so that nothing is measured that is not the right one.
-    async fn open(entry: Entry<'a>) -> Result<Self> {
-        let address = entry.target.address;
-        let questions = Questions::new(entry.requests);
-        let request = questions.next();
+impl<'a> VariantRun<'a> {
+    /// Opens the connections and warms up. The first response is checked completely, so that only the right one is measured.
+    async fn open(variant: Variant<'a>) -> Result<Self> {
+        let address = variant.target.address;
+        let requests = RequestCycle::new(variant.requests);
+        let request = requests.next();
         let mut connection = Connection::open(address).await?;
-        let answer = connection.exchange(request.bytes()).await;
-        let checked = answer.and_then(|answer| request.check_whole(answer));
-        checked.with_context(|| entry.title.clone())?;
-        let mut crew = Crew::open(address, entry.connections).await?;
-        // What is asked for the first time makes its counters and the like, which is not what a request costs.
-        let mut asked = 0;
-        while asked < questions.count() {
-            let warmed = crew.drive(&questions, WARM_UP).await;
-            asked += warmed.with_context(|| entry.title.clone())?;
+        let response = connection.exchange(request.bytes()).await;
+        let checked = response.and_then(|response| request.check_content(response));
+        checked.with_context(|| variant.title.clone())?;
+        let mut load = ClosedLoop::open(address, variant.connections).await?;
+        // The first request for a key or model creates its counters, which is no part of the cost of a request.
+        let mut sent = 0;
+        while sent < requests.count() {
+            let warmed = load.run(&requests, WARM_UP).await;
+            sent += warmed.with_context(|| variant.title.clone())?;
         }
         Ok(Self {
-            title: entry.title,
-            target: entry.target,
-            questions,
-            crew,
-            answers: 0,
+            title: variant.title,
+            target: variant.target,
+            requests,
+            load,
+            responses: 0,
             elapsed: Duration::ZERO,
-            answering: Duration::ZERO,
-            later: Spent::by(&entry.target.process)?.later,
+            foreground: Duration::ZERO,
+            background: CpuTime::of(&variant.target.process)?.background,
         })
     }
 
+    /// Sends load for `time` and adds the results to the totals of the round.
     async fn run(&mut self, time: Duration) -> Result<()> {
-        let before = Spent::by(&self.target.process)?;
+        let before = CpuTime::of(&self.target.process)?;
         let begin = Instant::now();
-        let driven = self.crew.drive(&self.questions, time).await;
+        let responses = self.load.run(&self.requests, time).await;
         self.elapsed += begin.elapsed();
-        self.answers += driven.with_context(|| self.title.clone())?;
-        let after = Spent::by(&self.target.process)?;
-        self.answering += after.answering.saturating_sub(before.answering);
+        self.responses += responses.with_context(|| self.title.clone())?;
+        let after = CpuTime::of(&self.target.process)?;
+        self.foreground += after.foreground.saturating_sub(before.foreground);
         Ok(())
     }
 
-    /// What is done later counts from one round to the next, whoever has his turn meanwhile.
+    /// Ends the round. Background work counts from one round to the next, because it goes on while other variants run.
     fn take_sample(&mut self) -> Result<Sample> {
-        let answers = f64::from(u32::try_from(std::mem::take(&mut self.answers))?);
-        ensure!(answers > 0.0, "{}: no answer", self.title);
+        let responses = f64::from(u32::try_from(std::mem::take(&mut self.responses))?);
+        ensure!(responses > 0.0, "{}: no response", self.title);
         let elapsed = std::mem::take(&mut self.elapsed);
-        let answering = std::mem::take(&mut self.answering);
-        let spent = Spent::by(&self.target.process)?;
-        let before = std::mem::replace(&mut self.later, spent.later);
-        let later = spent.later.saturating_sub(before);
-        let of_one = |time: Duration| time.as_secs_f64() * 1e6 / answers;
+        let foreground = std::mem::take(&mut self.foreground);
+        let total = CpuTime::of(&self.target.process)?;
+        let before = std::mem::replace(&mut self.background, total.background);
+        let background = total.background.saturating_sub(before);
+        let per_request = |time: Duration| time.as_secs_f64() * 1e6 / responses;
         Ok(Sample {
-            requests_per_second: answers / elapsed.as_secs_f64(),
-            cpu_microseconds: of_one(answering + later),
-            later_microseconds: of_one(later),
+            requests_per_second: responses / elapsed.as_secs_f64(),
+            cpu_microseconds: per_request(foreground + background),
+            background_microseconds: per_request(background),
         })
     }
 }
 
-/// CPU time so far of those threads that work later.
-fn later(process: &Process) -> Result<Duration> {
+/// Returns the CPU time of the background threads since the start of the process.
+fn background_cpu_time(process: &Process) -> Result<Duration> {
     let mut sum = Duration::ZERO;
     for thread in fs::read_dir(format!("/proc/{}/task", process.id()?))? {
         let thread = thread?.path();
         let name = fs::read_to_string(thread.join("comm"))?;
-        if LATER.contains(&name.trim_end()) {
+        if BACKGROUND_THREADS.contains(&name.trim_end()) {
             let times = fs::read_to_string(thread.join("schedstat"))?;
             let nanoseconds = times.split(' ').next().unwrap_or_default();
             sum += Duration::from_nanos(nanoseconds.parse()?);
@@ -180,42 +188,46 @@ fn later(process: &Process) -> Result<Duration> {
     Ok(sum)
 }
 
-/// Every leg for this time in each round; what comes back is in the order of the entries.
-pub async fn measure(entries: Vec<Entry<'_>>, rounds: u16, time: Duration) -> Result<Vec<Rounds>> {
-    measure_with_rest(entries, rounds, time, Duration::ZERO).await
-}
-
-/// The same with a pause after every round, for legs that do some of their work later.
-pub async fn measure_with_rest(
-    entries: Vec<Entry<'_>>,
+/// Runs every variant for `time` in each round; the results are in the order of the variants.
+pub async fn measure(
+    variants: Vec<Variant<'_>>,
     rounds: u16,
     time: Duration,
-    rest: Duration,
 ) -> Result<Vec<Rounds>> {
-    let mut courses = Vec::with_capacity(entries.len());
-    for entry in entries {
-        courses.push(Course::open(entry).await?);
+    measure_with_pause(variants, rounds, time, Duration::ZERO).await
+}
+
+/// Does the same with a pause after every round, in which background work of the variants ends.
+pub async fn measure_with_pause(
+    variants: Vec<Variant<'_>>,
+    rounds: u16,
+    time: Duration,
+    pause: Duration,
+) -> Result<Vec<Rounds>> {
+    let mut runs = Vec::with_capacity(variants.len());
+    for variant in variants {
+        runs.push(VariantRun::open(variant).await?);
     }
-    let mut results: Vec<Rounds> = courses.iter().map(|_| Rounds(Vec::new())).collect();
+    let mut results: Vec<Rounds> = runs.iter().map(|_| Rounds(Vec::new())).collect();
     for _ in 0..rounds {
         let mut left = time;
         let mut is_backwards = false;
         while !left.is_zero() {
             let slice = left.min(SLICE);
-            // There and back: no leg always comes after the same one.
-            let mut order: Vec<usize> = (0..courses.len()).collect();
+            // Every other slice has the reverse order, so that no variant always follows the same one.
+            let mut order: Vec<usize> = (0..runs.len()).collect();
             if is_backwards {
                 order.reverse();
             }
             for number in order {
-                courses[number].run(slice).await?;
+                runs[number].run(slice).await?;
             }
             is_backwards = !is_backwards;
             left -= slice;
         }
-        sleep(rest).await;
-        for (course, result) in courses.iter_mut().zip(&mut results) {
-            result.0.push(course.take_sample()?);
+        sleep(pause).await;
+        for (run, result) in runs.iter_mut().zip(&mut results) {
+            result.0.push(run.take_sample()?);
         }
     }
     Ok(results)

@@ -1,4 +1,4 @@
-//! The model that the requests of the benches name.
+//! The model's name in the requests of the benches.
 
-/// Its name in every format.
+/// The model's name in every format.
 pub const MODEL: &str = "bench-model";

@@ -10,96 +10,97 @@ use anyhow::Result;
 use crate::formats::{FORMATS, Format, KEY};
 use crate::process::Process;
 
-/// So generous that no run reaches them, but every request is counted.
+/// Limits so high that no run reaches them, although every request counts towards them.
 const LIMITS: &str = "limits: {requests_per_minute: 1000000000, \
     tokens_per_minute: 1000000000000000, concurrency: 1000000}";
 
-const CAP: &str = "spending_cap: 999999999, ";
+const SPENDING_CAP: &str = "spending_cap: 999999999, ";
 
-const PRICES: &str = "pricing: {input: 1.25, output: 10, cached_input: 0.125}, ";
+const PRICING: &str = "pricing: {input: 1.25, output: 10, cached_input: 0.125}, ";
 
-pub struct Ground {
+/// The addresses of a mock and of a proxy in front of it.
+pub struct TestSetup {
     pub mock: SocketAddr,
     pub listen: SocketAddr,
     pub admin: SocketAddr,
 }
 
-/// What of a config differs from run to run.
+/// The parts of a config that differ between runs.
 #[derive(Clone, Copy)]
-pub struct Shape {
-    /// Each has a model of its own.
+pub struct ConfigOptions {
+    /// There is one model for each of these upstream formats.
     pub formats: &'static [Format],
-    /// Upstreams of each of those models.
-    pub places: usize,
-    /// So many further keys and models.
-    pub others: usize,
-    /// So many further upstreams, over which those models are spread.
-    pub other_places: usize,
-    pub keeps_conversations: bool,
-    /// With a cap and prices.
-    pub counts: bool,
+    pub upstreams_per_model: usize,
+    /// The number of further keys, and of further models.
+    pub extra_models: usize,
+    /// The number of further upstreams, to which the further models are assigned in turn.
+    pub extra_upstreams: usize,
+    pub stores_conversations: bool,
+    /// Keys have a spending cap, and models have prices.
+    pub has_costs: bool,
 }
 
-impl Shape {
-    /// Every model has two upstreams, so that a failure before the content meets another attempt.
-    /// Nothing is kept of conversations: what grows on purpose would hide what should not.
+impl ConfigOptions {
+    /// Every model has two upstreams, so that a failure before the first content is retried on the other.
+    /// Conversations are not stored, because their intended growth would hide a leak.
     pub const SOAK: Self = Self {
         formats: &FORMATS,
-        places: 2,
-        others: 0,
-        other_places: 0,
-        keeps_conversations: false,
-        counts: true,
+        upstreams_per_model: 2,
+        extra_models: 0,
+        extra_upstreams: 0,
+        stores_conversations: false,
+        has_costs: true,
     };
 }
 
-impl Ground {
-    /// The model whose upstreams speak a format.
+impl TestSetup {
+    /// Returns the model whose upstreams have this format.
     pub fn model(upstream: Format) -> String {
         format!("to-{}", upstream.name())
     }
 
-    pub fn config(&self, shape: &Shape) -> String {
+    /// Encodes the config of the gateway.
+    pub fn config(&self, options: &ConfigOptions) -> String {
         let (listen, admin, mock) = (self.listen, self.admin, self.mock);
-        let conversations = if shape.keeps_conversations {
+        let conversations = if options.stores_conversations {
             ""
         } else {
             ", conversations: off"
         };
-        let (cap, prices) = if shape.counts {
-            (CAP, PRICES)
+        let (cap, pricing) = if options.has_costs {
+            (SPENDING_CAP, PRICING)
         } else {
             ("", "")
         };
         let mut keys = format!("  - {{name: bench, secret: {KEY}, {cap}{LIMITS}}}\n");
         let (mut upstreams, mut models) = (String::new(), String::new());
         let mut add_upstream = |name: &str, format: Format| {
-            let (format, base) = (format.name(), format.base());
+            let (format, base) = (format.name(), format.base_path());
             let url = format!("http://{mock}{base}");
             upstreams += &format!("  - {{name: {name}, format: {format}, base_url: \"{url}\"}}\n");
         };
-        let mut add_model = |id: &str, places: &[String]| {
-            let places: Vec<String> = places
+        let mut add_model = |id: &str, upstreams: &[String]| {
+            let upstreams: Vec<String> = upstreams
                 .iter()
                 .map(|name| format!("{{name: {name}}}"))
                 .collect();
-            let places = places.join(", ");
-            models += &format!("  - {{id: {id}, {prices}upstreams: [{places}]}}\n");
+            let upstreams = upstreams.join(", ");
+            models += &format!("  - {{id: {id}, {pricing}upstreams: [{upstreams}]}}\n");
         };
-        for &format in shape.formats {
+        for &format in options.formats {
             let id = Self::model(format);
-            let place = |number| format!("{id}-{number}");
-            let places: Vec<String> = (1..=shape.places).map(place).collect();
-            places.iter().for_each(|name| add_upstream(name, format));
-            add_model(&id, &places);
+            let name = |number| format!("{id}-{number}");
+            let names: Vec<String> = (1..=options.upstreams_per_model).map(name).collect();
+            names.iter().for_each(|name| add_upstream(name, format));
+            add_model(&id, &names);
         }
-        for number in 0..shape.other_places {
-            add_upstream(&other(number), Format::Chat);
+        for number in 0..options.extra_upstreams {
+            add_upstream(&extra_name(number), Format::Chat);
         }
-        for number in 0..shape.others {
-            let name = other(number);
+        for number in 0..options.extra_models {
+            let name = extra_name(number);
             keys += &format!("  - {{name: {name}, secret: key-of-{name}, {cap}{LIMITS}}}\n");
-            add_model(&name, &[other(number % shape.other_places)]);
+            add_model(&name, &[extra_name(number % options.extra_upstreams)]);
         }
         format!(
             "server: {{listen: \"{listen}\", admin: \"{admin}\"{conversations}}}\n\
@@ -107,7 +108,8 @@ impl Ground {
         )
     }
 
-    pub fn file(directory: &Path) -> PathBuf {
+    /// Returns the path of the config file in a directory.
+    pub fn config_path(directory: &Path) -> PathBuf {
         directory.join("omniglot.yaml")
     }
 
@@ -120,10 +122,10 @@ impl Ground {
     }
 
     pub async fn start_gateway(&self, directory: &Path, config: &str) -> Result<Process> {
-        let file = Self::file(directory);
+        let file = Self::config_path(directory);
         fs::write(&file, config)?;
         let mut command = Command::new(env!("CARGO_BIN_EXE_omniglot"));
-        // Every error that is asked for would be a line.
+        // Without this, every error that a run provokes would be a line in the log.
         command.env("RUST_LOG", "error");
         command.arg("run").arg("-c").arg(file);
         let mut process = Process::start("omniglot", &mut command, directory)?;
@@ -133,7 +135,7 @@ impl Ground {
         Ok(process)
     }
 
-    /// The bare proxy knows one upstream only, and speaks what that speaks. It is this very program.
+    /// Starts this program as the bare proxy, which forwards everything to the mock.
     pub async fn start_bare(&self, directory: &Path) -> Result<Process> {
         let mut command = Command::new(std::env::current_exe()?);
         let (listen, mock) = (self.listen.to_string(), self.mock.to_string());
@@ -144,7 +146,7 @@ impl Ground {
     }
 }
 
-/// The name of a further upstream, of a model and of a key, whose secret is `key-of-` and the name.
-pub fn other(number: usize) -> String {
-    format!("other-{number}")
+/// Returns the name that a further upstream, model and key have; the key's secret is `key-of-` and the name.
+pub fn extra_name(number: usize) -> String {
+    format!("extra-{number}")
 }

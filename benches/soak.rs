@@ -3,13 +3,13 @@
 mod bare;
 mod connection;
 mod formats;
-mod idle;
 mod metrics;
 mod mixed_load;
 mod open_streams;
 mod process;
 mod reloads;
 mod setup;
+mod stream_memory;
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -19,12 +19,12 @@ use clap::{Parser, Subcommand};
 use tempfile::TempDir;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Two for each of the most streams that may be asked for, in the gateway.
+/// Two for each stream in the gateway, at the maximum number of streams.
 const DESCRIPTORS: u64 = 17_000;
 
-/// Looks for what the gateway may leak, and measures what an open stream holds. All traffic stays on this machine.
+/// Looks for leaks of the gateway, and measures the memory of open streams. All traffic stays on this machine.
 ///
-/// A verdict that is not good makes the run fail. Without a word every mode runs for a moment, which shows that it works.
+/// A leak or a missed aim makes the run fail. Without a subcommand every mode runs for a moment, which shows that it works.
 #[derive(Parser)]
 #[command(override_usage = "cargo bench --bench soak -- streams|memory|reloads [OPTIONS]")]
 struct Options {
@@ -32,19 +32,19 @@ struct Options {
     mode: Option<Mode>,
     #[arg(long, hide = true, global = true)]
     bench: bool,
-    /// Be the bare proxy, listening on the first address and forwarding to the second
+    /// Run as the bare proxy, listening on the first address and forwarding to the second
     #[arg(long, hide = true, num_args = 2)]
     bare: Option<Vec<SocketAddr>>,
 }
 
 #[derive(Subcommand)]
 enum Mode {
-    /// Streams of every pair of formats for minutes, with errors and clients that leave
-    Streams(mixed_load::Options),
+    /// Streams of every pair of formats for minutes, with errors and clients that cancel
+    Streams(mixed_load::StreamsOptions),
     /// Memory of open streams, and of a long one
-    Memory(idle::Options),
-    /// Random configs that take over one after the other
-    Reloads(reloads::Options),
+    Memory(stream_memory::MemoryOptions),
+    /// Reloads of random configs under load
+    Reloads(reloads::ReloadsOptions),
 }
 
 async fn run(options: &Options) -> Result<()> {
@@ -52,12 +52,12 @@ async fn run(options: &Options) -> Result<()> {
     let directory = directory.path();
     match &options.mode {
         Some(Mode::Streams(options)) => mixed_load::run(options, directory).await,
-        Some(Mode::Memory(options)) => idle::run(options, directory).await,
+        Some(Mode::Memory(options)) => stream_memory::run(options, directory).await,
         Some(Mode::Reloads(options)) => reloads::run(options, directory).await,
         None => {
-            mixed_load::run(&mixed_load::Options::quick(), directory).await?;
-            idle::run(&idle::Options::quick(), directory).await?;
-            reloads::run(&reloads::Options::quick(), directory).await
+            mixed_load::run(&mixed_load::StreamsOptions::quick(), directory).await?;
+            stream_memory::run(&stream_memory::MemoryOptions::quick(), directory).await?;
+            reloads::run(&reloads::ReloadsOptions::quick(), directory).await
         }
     }
 }
@@ -78,7 +78,7 @@ fn main() -> Result<ExitCode> {
     if let Some(&[listen, upstream]) = options.bare.as_deref() {
         bare::run(listen, upstream, formats::KEY);
     }
-    process::allow_descriptors(DESCRIPTORS)?;
+    process::raise_descriptor_limit(DESCRIPTORS)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()

@@ -1,21 +1,21 @@
-//! Prints tables: words to the left, figures to the right.
+//! Formats tables in Markdown: text to the left, numbers to the right.
 
 use comfy_table::presets::ASCII_MARKDOWN;
 use comfy_table::{CellAlignment, Table};
 
-/// A figure that there is none of.
-pub const NOTHING: &str = "–";
+/// The cell of a number that was not measured.
+pub const NO_VALUE: &str = "–";
 
-/// So many first columns hold words.
-pub fn table(words: usize, header: &[&str]) -> Table {
+/// Returns an empty table whose first `text_columns` columns hold text, and whose others hold numbers.
+pub fn new_table(text_columns: usize, header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(ASCII_MARKDOWN).set_header(header);
-    for column in table.column_iter_mut().skip(words) {
+    for column in table.column_iter_mut().skip(text_columns) {
         column.set_cell_alignment(CellAlignment::Right);
     }
     table
 }
 
-pub fn figure(value: Option<f64>, digits: usize) -> String {
-    value.map_or_else(|| NOTHING.to_owned(), |value| format!("{value:.digits$}"))
+pub fn format_number(value: Option<f64>, digits: usize) -> String {
+    value.map_or_else(|| NO_VALUE.to_owned(), |value| format!("{value:.digits$}"))
 }

@@ -9,49 +9,49 @@ use serde_json::Value;
 
 use crate::formats::{FORMATS, KEY};
 use crate::nginx;
-use crate::parts::Terms;
+use crate::parts::RunOptions;
 use crate::process::{Process, free_addresses};
-use crate::setup::{Ground, Shape};
+use crate::setup::{ConfigOptions, TestSetup};
 
-/// One upstream for each format, and conversations are kept as they are without a word in the config.
-pub const SHAPE: Shape = Shape {
+/// One upstream for each format; conversations are stored, as by default.
+pub const CONFIG_OPTIONS: ConfigOptions = ConfigOptions {
     formats: &FORMATS,
-    places: 1,
-    others: 0,
-    other_places: 0,
-    keeps_conversations: true,
-    counts: true,
+    upstreams_per_model: 1,
+    extra_models: 0,
+    extra_upstreams: 0,
+    stores_conversations: true,
+    has_costs: true,
 };
 
 /// The title of the bare proxy that has the gateway's allocator.
 pub const BARE_MIMALLOC: &str = "bare pingora with mimalloc";
 
-/// A leg that is up: where requests go, and whose CPU time counts.
+/// A running process: the address of its requests, and the process whose CPU time counts.
 pub struct Target {
     pub address: SocketAddr,
     pub process: Process,
 }
 
 /// The mock and the proxies in front of it.
-pub struct Field {
+pub struct Targets {
     pub mock: Target,
-    /// With the system's allocator: the aims are judged against it.
+    /// It has the system's allocator; the aims are judged against it.
     pub bare: Target,
-    /// With the gateway's allocator.
+    /// It has the gateway's allocator.
     pub bare_mimalloc: Target,
-    /// Where it is installed.
+    /// `None` if it is not installed.
     pub nginx: Option<Target>,
     pub omniglot: Target,
 }
 
-impl Field {
-    /// Starts all of them, with their files in a room of this name.
-    pub async fn start(terms: &Terms, room: &str) -> Result<Self> {
-        let room = terms.room(room)?;
-        let directory = room.as_path();
+impl Targets {
+    /// Starts all of them, with their files in a new directory of this name.
+    pub async fn start(options: &RunOptions, name: &str) -> Result<Self> {
+        let directory = options.create_directory(name)?;
+        let directory = directory.as_path();
         let mock = start_mock(directory).await?;
         let upstream = mock.address;
-        let nginx = match nginx::find() {
+        let nginx = match nginx::find_program() {
             None => None,
             Some(program) => {
                 let [address] = free_addresses()?;
@@ -61,8 +61,8 @@ impl Field {
         };
         Ok(Self {
             bare: start_bare(upstream, directory).await?,
-            bare_mimalloc: start_bare_mimalloc(&terms.bare_mimalloc, upstream, directory).await?,
-            omniglot: start_omniglot(upstream, directory, &SHAPE, "").await?,
+            bare_mimalloc: start_bare_mimalloc(&options.bare_mimalloc, upstream, directory).await?,
+            omniglot: start_omniglot(upstream, directory, &CONFIG_OPTIONS, "").await?,
             nginx,
             mock,
         })
@@ -70,25 +70,25 @@ impl Field {
 }
 
 pub async fn start_mock(directory: &Path) -> Result<Target> {
-    let ground = ground(None)?;
+    let setup = choose_addresses(None)?;
     Ok(Target {
-        address: ground.mock,
-        process: ground.start_mock(directory).await?,
+        address: setup.mock,
+        process: setup.start_mock(directory).await?,
     })
 }
 
 pub async fn start_bare(upstream: SocketAddr, directory: &Path) -> Result<Target> {
-    let ground = ground(Some(upstream))?;
+    let setup = choose_addresses(Some(upstream))?;
     Ok(Target {
-        address: ground.listen,
-        process: ground.start_bare(directory).await?,
+        address: setup.listen,
+        process: setup.start_bare(directory).await?,
     })
 }
 
 /// Builds `benches/bare_mimalloc.rs` as this bench was built, and returns the path of the program.
 ///
 /// A process has one global allocator, so the second bare proxy cannot be this program as the first one is. Cargo does
-/// not build one bench for another; where nothing has changed, asking for it takes a moment.
+/// not build one bench for another; if nothing has changed, the build takes a moment.
 pub fn build_bare_mimalloc() -> Result<PathBuf> {
     let command = if cfg!(debug_assertions) {
         "test"
@@ -96,8 +96,8 @@ pub fn build_bare_mimalloc() -> Result<PathBuf> {
         "bench"
     };
     let mut cargo = Command::new(env!("CARGO"));
-    // Cargo tells this program which package it belongs to. Passed on, that would make build scripts run again that ask
-    // for it, and all that depends on them would be built anew.
+    // Cargo describes the package of this program in its environment. If the build inherited these variables, build
+    // scripts that depend on them would run again, and everything that depends on those would be rebuilt.
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
         if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
@@ -107,10 +107,10 @@ pub fn build_bare_mimalloc() -> Result<PathBuf> {
     cargo.current_dir(env!("CARGO_MANIFEST_DIR"));
     cargo.args([command, "--no-run", "--bench", "bare_mimalloc"]);
     cargo.args(["--quiet", "--message-format", "json"]);
-    let built = cargo.stderr(Stdio::inherit()).output();
-    let built = built.context("cannot start cargo")?;
-    ensure!(built.status.success(), "{cargo:?}: {}", built.status);
-    let messages = serde_json::Deserializer::from_slice(&built.stdout).into_iter::<Value>();
+    let output = cargo.stderr(Stdio::inherit()).output();
+    let output = output.context("cannot start cargo")?;
+    ensure!(output.status.success(), "{cargo:?}: {}", output.status);
+    let messages = serde_json::Deserializer::from_slice(&output.stdout).into_iter::<Value>();
     for message in messages {
         let message = message?;
         if message["target"]["name"] == "bare_mimalloc"
@@ -119,7 +119,7 @@ pub fn build_bare_mimalloc() -> Result<PathBuf> {
             return Ok(program.into());
         }
     }
-    bail!("{cargo:?} has built no program")
+    bail!("{cargo:?} built no program")
 }
 
 async fn start_bare_mimalloc(
@@ -135,24 +135,25 @@ async fn start_bare_mimalloc(
     Ok(Target { address, process })
 }
 
-/// What is added to the config stands behind it.
+/// Starts the gateway with a config of these options, followed by `more_config`.
 pub async fn start_omniglot(
     upstream: SocketAddr,
     directory: &Path,
-    shape: &Shape,
-    added: &str,
+    options: &ConfigOptions,
+    more_config: &str,
 ) -> Result<Target> {
-    let ground = ground(Some(upstream))?;
-    let config = ground.config(shape) + added;
+    let setup = choose_addresses(Some(upstream))?;
+    let config = setup.config(options) + more_config;
     Ok(Target {
-        address: ground.listen,
-        process: ground.start_gateway(directory, &config).await?,
+        address: setup.listen,
+        process: setup.start_gateway(directory, &config).await?,
     })
 }
 
-fn ground(upstream: Option<SocketAddr>) -> Result<Ground> {
+/// Returns a setup with free ports; without an upstream, the mock gets one too.
+fn choose_addresses(upstream: Option<SocketAddr>) -> Result<TestSetup> {
     let [free, listen, admin] = free_addresses()?;
-    Ok(Ground {
+    Ok(TestSetup {
         mock: upstream.unwrap_or(free),
         listen,
         admin,

@@ -1,4 +1,4 @@
-//! Measures the translation of requests and whole responses, for every pair of formats, beside a plain parse and write.
+//! Measures the translation of requests and whole responses, for every pair of formats, next to a plain parse and write.
 
 mod allocations;
 mod comparison;
@@ -17,32 +17,32 @@ use omniglot::formats::{Capabilities, Operation};
 use omniglot::model::{Format, Losses};
 use omniglot::translate::{self, RequestSummary, ResponseTranslator};
 
-use comparison::{Outcome, hold, row, table};
+use comparison::{Comparison, compare, new_table, table_row};
 use documents::{head, target, text_request};
-use requests::{picture_request, realistic_request, small_request};
+use requests::{image_request, realistic_request, small_request};
 use response_options::response_options;
-use responses::{realistic_reply, small_reply};
+use responses::{realistic_response, small_response};
 use settings::MODEL;
 use timing::parse_and_write;
 
 const MIB: usize = 1 << 20;
 
-/// Measures what translating requests and whole replies costs, in time on a core and in allocations.
+/// Measures the cost of translating requests and whole responses, in CPU time and in allocations.
 ///
-/// `plain` is serde_json reading the same bytes into a tree and writing it again. Ratios are formed
-/// within a round, in which the two take turns, and their median is shown. A pair of the same format is what the
-/// gateway does there: the body is searched, and the model's name in it replaced. Without the
+/// `plain` is serde_json parsing the same bytes into a tree and writing it again. Ratios are computed
+/// within a round, in which the two take turns, and their median is shown. A pair of the same format is
+/// passthrough: the gateway searches the body for the model's name and replaces it. Without the
 /// --bench that `cargo bench` passes the run is a --quick one.
 #[derive(Parser)]
 #[command(override_usage = "cargo bench --bench translate -- [OPTIONS] [ONLY]")]
 struct Options {
-    /// Only tables and pairs that hold this word, as in `reply` or `chat → native`
+    /// Only tables and pairs whose title contains this text, as in `response` or `chat → native`
     #[arg(default_value = "")]
     only: String,
     /// Rounds for each figure
     #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u16).range(1..=1000))]
     rounds: u16,
-    /// One round: shows that everything works, its figures mean little
+    /// One round: shows that everything works; its figures mean little
     #[arg(long)]
     quick: bool,
     #[arg(long, hide = true)]
@@ -59,27 +59,28 @@ impl Options {
     }
 }
 
-fn request(from: Format, to: Format, body: &Bytes, rounds: usize) -> Outcome {
+/// Measures the translation of a request from a client's format to an upstream's, or its passthrough.
+fn compare_request(from: Format, to: Format, body: &Bytes, rounds: usize) -> Comparison {
     let capabilities = Capabilities::default();
     let (head, target) = (head(), target(&capabilities));
     let plain = || parse_and_write(body);
     if from == to {
         let path_model = (from == Format::Native).then_some(MODEL);
-        let same = || {
-            let wanted = RequestSummary::new(
+        let passthrough = || {
+            let summary = RequestSummary::new(
                 from.codec(),
                 Operation::Generate,
                 path_model,
                 black_box(body),
             );
-            black_box(wanted.expect("a request").passthrough_body(
+            black_box(summary.expect("a request").passthrough_body(
                 from.codec(),
                 body,
                 target.model,
                 target.brand,
             ));
         };
-        return hold(rounds, 1.0, same, plain);
+        return compare(rounds, 1.0, passthrough, plain);
     }
     let translate = || {
         let mut losses = Losses::default();
@@ -87,81 +88,95 @@ fn request(from: Format, to: Format, body: &Bytes, rounds: usize) -> Outcome {
         let outgoing = translate::request(from, to, &head, body, &target, &mut losses);
         black_box(outgoing.expect("a request"));
     };
-    hold(rounds, 1.0, translate, plain)
+    compare(rounds, 1.0, translate, plain)
 }
 
-/// From an upstream to its client.
-fn reply(from: Format, to: Format, body: &Bytes, rounds: usize) -> Outcome {
-    let asked = response_options(false);
-    let question = small_request(to);
-    let wanted = RequestSummary::new(to.codec(), Operation::Generate, Some(MODEL), &question);
-    let wanted = wanted.expect("a request");
+/// Measures the translation of a response from an upstream's format to a client's.
+fn compare_response(from: Format, to: Format, body: &Bytes, rounds: usize) -> Comparison {
+    let response_options = response_options(false);
+    let request = small_request(to);
+    let summary = RequestSummary::new(to.codec(), Operation::Generate, Some(MODEL), &request);
+    let summary = summary.expect("a request");
     let ours = || {
-        let json = "application/json";
-        let reply = ResponseTranslator::new(to, from, &wanted, asked.clone(), json, usize::MAX);
+        let content_type = "application/json";
+        let translator = ResponseTranslator::new(
+            to,
+            from,
+            &summary,
+            response_options.clone(),
+            content_type,
+            usize::MAX,
+        );
         let mut chunk = Some(black_box(body.clone()));
-        let pushed = reply.expect("a reply").translate_chunk(&mut chunk, true);
-        pushed.expect("a reply");
+        let translated = translator
+            .expect("a response")
+            .translate_chunk(&mut chunk, true);
+        translated.expect("a response");
         black_box(chunk);
     };
-    hold(rounds, 1.0, ours, || parse_and_write(body))
+    compare(rounds, 1.0, ours, || parse_and_write(body))
 }
 
-type Body = fn(Format) -> Vec<u8>;
-type Contest = fn(Format, Format, &Bytes, usize) -> Outcome;
+/// Encodes the body to translate in a format.
+type EncodeBody = fn(Format) -> Vec<u8>;
+/// Measures the translation of a body.
+type CompareBody = fn(Format, Format, &Bytes, usize) -> Comparison;
 
-const WORKS: [(&str, Body, Contest); 6] = [
+const WORKLOADS: [(&str, EncodeBody, CompareBody); 6] = [
     (
         "request of several turns with tools and a schema",
         realistic_request,
-        request,
+        compare_request,
     ),
-    ("small request", small_request, request),
+    ("small request", small_request, compare_request),
     (
         "request with 1 MiB of text",
         |format| text_request(format, MIB),
-        request,
+        compare_request,
     ),
     (
-        "request with a picture of 20 MiB",
-        |format| picture_request(format, 20 * MIB),
-        request,
+        "request with an image of 20 MiB",
+        |format| image_request(format, 20 * MIB),
+        compare_request,
     ),
     (
-        "reply with thoughts, text and two calls",
-        realistic_reply,
-        reply,
+        "response with reasoning, text and two tool calls",
+        realistic_response,
+        compare_response,
     ),
-    ("small reply", small_reply, reply),
+    ("small response", small_response, compare_response),
 ];
 
 fn main() {
     let options = Options::parse();
-    for (title, body, contest) in WORKS {
-        let mut table = table("body");
+    for (title, encode_body, compare_body) in WORKLOADS {
+        let mut table = new_table("body");
         let mut worst: Option<f64> = None;
         for from in Format::ALL {
             let pair = |to: Format| format!("{} → {}", from.name(), to.name());
-            let is_wanted =
+            let is_selected =
                 |to: &Format| title.contains(&options.only) || pair(*to).contains(&options.only);
-            let wanted: Vec<Format> = Format::ALL.into_iter().filter(is_wanted).collect();
-            if wanted.is_empty() {
+            let selected: Vec<Format> = Format::ALL.into_iter().filter(is_selected).collect();
+            if selected.is_empty() {
                 continue;
             }
-            let body = Bytes::from(body(from));
-            for to in wanted {
-                let outcome = contest(from, to, &body, options.rounds());
+            let body = Bytes::from(encode_body(from));
+            for to in selected {
+                let comparison = compare_body(from, to, &body, options.rounds());
                 if from != to {
-                    worst = Some(worst.unwrap_or(0.0).max(outcome.ratio));
+                    worst = Some(worst.unwrap_or(0.0).max(comparison.ratio));
                 }
-                table.add_row(row(format!("{}, {} B", pair(to), body.len()), &outcome));
+                table.add_row(table_row(
+                    format!("{}, {} B", pair(to), body.len()),
+                    &comparison,
+                ));
             }
         }
         if table.row_iter().next().is_some() {
             println!("\n{title}\n\n{table}");
         }
         if let Some(worst) = worst {
-            println!("\nmost of a translated pair: {worst:.2} times a plain parse and write");
+            println!("\nmaximum of the translated pairs: {worst:.2} times a plain parse and write");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Limits of how many allocations and bytes a translation needs.
+//! Limits the allocations and the allocated bytes of a translation.
 
 #[path = "../benches/allocations.rs"]
 mod allocations;
@@ -22,58 +22,62 @@ use omniglot::translate::{self, RequestSummary, ResponseTranslator};
 
 use allocations::Allocations;
 use documents::{head, target, text_request};
-use requests::{picture_request, realistic_request, small_request};
+use requests::{image_request, realistic_request, small_request};
 use response_options::response_options;
-use responses::{realistic_reply, small_reply};
+use responses::{realistic_response, small_response};
 use settings::MODEL;
-use streams::{Pieces, stream_in};
+use streams::{DeltaKind, encode_stream};
 
-/// What one request costs to translate.
-fn of_request(from: Format, to: Format, body: &[u8]) -> Allocations {
+/// Counts the allocations of translating a request.
+fn translate_request(from: Format, to: Format, body: &[u8]) -> Allocations {
     let capabilities = Capabilities::default();
     let (head, target) = (head(), target(&capabilities));
-    let before = Allocations::so_far();
+    let before = Allocations::current();
     let mut losses = Losses::default();
     let outgoing = translate::request(from, to, &head, body, &target, &mut losses);
-    let spent = Allocations::so_far() - before;
+    let allocations = Allocations::current() - before;
     outgoing.expect("a request");
-    spent
+    allocations
 }
 
-/// What one reply costs to translate, or to pass.
-fn of_reply(from: Format, to: Format, body: Vec<u8>) -> Allocations {
-    let asked = response_options(false);
+/// Counts the allocations of translating or passing through a response.
+fn translate_response(from: Format, to: Format, body: Vec<u8>) -> Allocations {
+    let options = response_options(false);
     let summary = RequestSummary::new(to.codec(), Operation::Generate, Some(MODEL), b"{}");
     let summary = summary.expect("a request");
     let mut chunk = Some(Bytes::from(body));
-    let before = Allocations::so_far();
+    let before = Allocations::current();
     let response =
-        ResponseTranslator::new(to, from, &summary, asked, "application/json", usize::MAX);
-    let pushed = response.expect("a reply").translate_chunk(&mut chunk, true);
-    let spent = Allocations::so_far() - before;
-    pushed.expect("a reply");
-    spent
+        ResponseTranslator::new(to, from, &summary, options, "application/json", usize::MAX);
+    let translated = response
+        .expect("a response")
+        .translate_chunk(&mut chunk, true);
+    let allocations = Allocations::current() - before;
+    translated.expect("a response");
+    allocations
 }
 
-/// What a stream of so many pieces costs, one event at a time.
-fn of_stream(from: Format, to: Format, pieces: Pieces, count: usize) -> u64 {
-    let asked = response_options(true);
-    let operation = Operation::Stream(asked.framing);
+/// Counts the allocations of translating a stream of `count` deltas, one event at a time.
+fn translate_stream(from: Format, to: Format, kind: DeltaKind, count: usize) -> u64 {
+    let options = response_options(true);
+    let operation = Operation::Stream(options.framing);
     let summary = RequestSummary::new(to.codec(), operation, Some(MODEL), b"{}");
     let summary = summary.expect("a request");
-    let events = stream_in(from, pieces, count).into_iter().map(Bytes::from);
+    let events = encode_stream(from, kind, count)
+        .into_iter()
+        .map(Bytes::from);
     let events: Vec<Bytes> = events.collect();
     let response =
-        ResponseTranslator::new(to, from, &summary, asked, "text/event-stream", usize::MAX);
+        ResponseTranslator::new(to, from, &summary, options, "text/event-stream", usize::MAX);
     let mut response = response.expect("a stream");
-    let before = Allocations::so_far();
+    let before = Allocations::current();
     for event in events {
         let mut chunk = Some(event);
         response
             .translate_chunk(&mut chunk, false)
             .expect("an event");
     }
-    (Allocations::so_far() - before).count
+    (Allocations::current() - before).count
 }
 
 fn pairs() -> impl Iterator<Item = (Format, Format)> {
@@ -81,88 +85,89 @@ fn pairs() -> impl Iterator<Item = (Format, Format)> {
     all.flat_map(|from| Format::ALL.map(|to| (from, to)))
 }
 
-fn named((from, to): (Format, Format)) -> String {
+fn pair_name((from, to): (Format, Format)) -> String {
     format!("{} → {}", from.name(), to.name())
 }
 
-/// Rows are the formats that bodies come from, columns those that they go to, in the order of
+/// Limits by the format that a body is translated from (rows) and to (columns), in the order of
 /// `Format::ALL`.
-type OutputLimit = [[u64; 4]; 4];
+type Limits = [[u64; 4]; 4];
 
-fn most_of(most: OutputLimit, (from, to): (Format, Format)) -> u64 {
+fn limit_of(limits: Limits, (from, to): (Format, Format)) -> u64 {
     let at = |format| Format::ALL.iter().position(|one| *one == format);
-    most[at(from).expect("a format")][at(to).expect("a format")]
+    limits[at(from).expect("a format")][at(to).expect("a format")]
 }
 
-/// All that exceed their row and column, in one message.
-fn hold(most: OutputLimit, spent: impl Fn(Format, Format) -> Option<u64>) {
+/// Fails with all pairs that exceed their limit.
+fn assert_limits(limits: Limits, count: impl Fn(Format, Format) -> Option<u64>) {
     let mut over = Vec::new();
     for pair in pairs() {
-        if let Some(count) = spent(pair.0, pair.1)
-            && count > most_of(most, pair)
+        if let Some(count) = count(pair.0, pair.1)
+            && count > limit_of(limits, pair)
         {
-            over.push(format!("{}: {count}", named(pair)));
+            over.push(format!("{}: {count}", pair_name(pair)));
         }
     }
-    assert!(over.is_empty(), "more than {most:?}: {over:?}");
+    assert!(over.is_empty(), "more than {limits:?}: {over:?}");
 }
 
 #[test]
 fn requests_need_few_allocations() {
-    let realistic: OutputLimit = [
+    let realistic: Limits = [
         [0, 224, 344, 181],
         [174, 0, 336, 176],
         [397, 442, 0, 398],
         [173, 217, 337, 0],
     ];
-    hold(realistic, |from, to| {
-        (from != to).then(|| of_request(from, to, &realistic_request(from)).count)
+    assert_limits(realistic, |from, to| {
+        (from != to).then(|| translate_request(from, to, &realistic_request(from)).count)
     });
-    let small: OutputLimit = [[0, 9, 9, 8], [8, 0, 9, 8], [11, 12, 0, 11], [8, 9, 9, 0]];
-    hold(small, |from, to| {
-        (from != to).then(|| of_request(from, to, &small_request(from)).count)
+    let small: Limits = [[0, 9, 9, 8], [8, 0, 9, 8], [11, 12, 0, 11], [8, 9, 9, 0]];
+    assert_limits(small, |from, to| {
+        (from != to).then(|| translate_request(from, to, &small_request(from)).count)
     });
 }
 
 #[test]
 fn responses_need_few_allocations() {
-    // From responses to responses, the second one is the id, which is remembered with the key.
-    let realistic: OutputLimit = [
+    // From responses to responses, the second allocation is the id, which is stored with the key.
+    let realistic: Limits = [
         [4, 18, 22, 34],
         [27, 1, 25, 43],
         [25, 21, 1, 41],
         [32, 30, 34, 2],
     ];
-    hold(realistic, |from, to| {
-        Some(of_reply(from, to, realistic_reply(from)).count)
+    assert_limits(realistic, |from, to| {
+        Some(translate_response(from, to, realistic_response(from)).count)
     });
-    let small: OutputLimit = [
+    let small: Limits = [
         [4, 8, 10, 17],
         [12, 1, 13, 20],
         [9, 8, 1, 17],
         [13, 12, 14, 2],
     ];
-    hold(small, |from, to| {
-        Some(of_reply(from, to, small_reply(from)).count)
+    assert_limits(small, |from, to| {
+        Some(translate_response(from, to, small_response(from)).count)
     });
 }
 
-/// Of two hundred events: a text that grows needs new memory now and then, and the writer a buffer.
-const NOW_AND_THEN: u64 = 30;
+/// Allocations for two hundred events that are not those of single events: a text grows, and the encoder needs a buffer.
+const AMORTIZED: u64 = 30;
 
 #[test]
 fn stream_events_need_no_allocation() {
-    // Where the model's name is put right, the event is copied; to skip what is nested, a parser
-    // remembers its brackets.
-    for (pieces, renamed) in [
-        (Pieces::Text, 2),
-        (Pieces::Reasoning, 2),
-        (Pieces::Arguments, 3),
+    // An event in which the model's name is replaced is copied; a parser that skips nested values
+    // stores their brackets.
+    for (kind, renamed) in [
+        (DeltaKind::Text, 2),
+        (DeltaKind::Reasoning, 2),
+        (DeltaKind::Arguments, 3),
     ] {
-        let most: OutputLimit = [[renamed, 0, 0, 0], [0; 4], [0, 0, 1, 0], [0; 4]];
-        hold(most, |from, to| {
-            let more = of_stream(from, to, pieces, 300) - of_stream(from, to, pieces, 100);
-            Some(more.saturating_sub(NOW_AND_THEN).div_ceil(200))
+        let limits: Limits = [[renamed, 0, 0, 0], [0; 4], [0, 0, 1, 0], [0; 4]];
+        assert_limits(limits, |from, to| {
+            let more =
+                translate_stream(from, to, kind, 300) - translate_stream(from, to, kind, 100);
+            Some(more.saturating_sub(AMORTIZED).div_ceil(200))
         });
     }
 }
@@ -172,8 +177,8 @@ fn large_values_are_copied_once() {
     const SIZE: usize = 1 << 20;
     const ONCE: u64 = SIZE as u64 / 16 * 17 + 65_536;
     for (from, to) in pairs().filter(|(from, to)| from != to) {
-        let spent = of_request(from, to, &picture_request(from, SIZE)).bytes;
-        assert!(spent <= ONCE, "{}: {spent} bytes", named((from, to)));
+        let bytes = translate_request(from, to, &image_request(from, SIZE)).bytes;
+        assert!(bytes <= ONCE, "{}: {bytes} bytes", pair_name((from, to)));
     }
 }
 
@@ -181,12 +186,12 @@ fn large_values_are_copied_once() {
 fn long_text_is_unescaped_once_and_encoded_once() {
     const SIZE: usize = 1 << 18;
     for (from, to) in pairs().filter(|(from, to)| from != to) {
-        let spent = of_request(from, to, &text_request(from, SIZE)).bytes;
-        // Unescaping grows its memory as it goes.
+        let bytes = translate_request(from, to, &text_request(from, SIZE)).bytes;
+        // Unescaping reallocates its buffer as the text grows.
         assert!(
-            spent <= 7 * SIZE as u64,
-            "{}: {spent} bytes",
-            named((from, to))
+            bytes <= 7 * SIZE as u64,
+            "{}: {bytes} bytes",
+            pair_name((from, to))
         );
     }
 }

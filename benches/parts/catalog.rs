@@ -1,114 +1,132 @@
-//! Measures a request with one key, model and upstream, and with ten thousand of each.
+//! Measures requests with one key, model and upstream, and with ten thousand of each.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::Terms;
+use super::RunOptions;
 use crate::formats::{Format, KEY};
 use crate::process::mebibytes;
-use crate::round::{Entry, Rounds, measure};
-use crate::setup::{Ground, Shape, other};
-use crate::table::{figure, table};
+use crate::round::{Rounds, Variant, measure};
+use crate::setup::{ConfigOptions, TestSetup, extra_name};
+use crate::table::{format_number, new_table};
 use crate::targets::{Target, start_mock, start_omniglot};
-use crate::work::{Request, Work};
+use crate::workload::{Request, Workload};
 
-const ONE: Shape = Shape {
+const ONE_MODEL: ConfigOptions = ConfigOptions {
     formats: &[Format::Chat],
-    places: 1,
-    others: 0,
-    other_places: 0,
-    keeps_conversations: true,
-    counts: true,
+    upstreams_per_model: 1,
+    extra_models: 0,
+    extra_upstreams: 0,
+    stores_conversations: true,
+    has_costs: true,
 };
 
-/// Upstreams that a team has, where it has thousands of models and keys.
-const PLACES: usize = 16;
+/// The number of upstreams that thousands of models share.
+const SHARED_UPSTREAMS: usize = 16;
 
-/// Processes that differ in what they know; each is asked for one thing, and for all in turn.
-struct Legs {
-    few: Target,
-    many: Target,
-    everywhere: Target,
-    /// How long the one with many took to begin.
+/// Gateways whose configs differ in size.
+struct CatalogTargets {
+    /// It has one key, model and upstream.
+    single: Target,
+    /// Its many models share a few upstreams.
+    shared: Target,
+    /// Each of its many models has its own upstream.
+    separate: Target,
+    /// The time that `shared` took to start.
     start: Duration,
 }
 
-impl Legs {
-    async fn start(upstream: SocketAddr, terms: &Terms, name: &str, count: usize) -> Result<Self> {
-        let room = |leg: &str| terms.room(&format!("{name}-{leg}"));
-        let with = |places| Shape {
-            others: count - 1,
-            other_places: places,
-            ..ONE
+impl CatalogTargets {
+    async fn start(
+        upstream: SocketAddr,
+        options: &RunOptions,
+        name: &str,
+        count: usize,
+    ) -> Result<Self> {
+        let directory = |target: &str| options.create_directory(&format!("{name}-{target}"));
+        let many_models = |upstreams| ConfigOptions {
+            extra_models: count - 1,
+            extra_upstreams: upstreams,
+            ..ONE_MODEL
         };
-        let few = start_omniglot(upstream, &room("few")?, &ONE, "").await?;
+        let single = start_omniglot(upstream, &directory("single")?, &ONE_MODEL, "").await?;
         let begin = Instant::now();
-        let many = start_omniglot(upstream, &room("many")?, &with(PLACES), "").await?;
+        let shared = many_models(SHARED_UPSTREAMS);
+        let shared = start_omniglot(upstream, &directory("shared")?, &shared, "").await?;
         let start = begin.elapsed();
-        let everywhere = with(count - 1);
-        let everywhere = start_omniglot(upstream, &room("everywhere")?, &everywhere, "").await?;
+        let separate = many_models(count - 1);
+        let separate = start_omniglot(upstream, &directory("separate")?, &separate, "").await?;
         Ok(Self {
-            few,
-            many,
-            everywhere,
+            single,
+            shared,
+            separate,
             start,
         })
     }
 
-    fn entries(&self, terms: &Terms, count: usize) -> [Entry<'_>; 5] {
-        let ask = |key: &str, model: &str, target: &Target| {
-            Request::new(&Work::json(), Format::Chat, model, key, target.address)
+    fn variants(&self, options: &RunOptions, count: usize) -> [Variant<'_>; 5] {
+        let request = |key: &str, model: &str, target: &Target| {
+            Request::new(&Workload::json(), Format::Chat, model, key, target.address)
         };
-        let one = |target: &Target| vec![ask(KEY, &Ground::model(Format::Chat), target)];
+        let one = |target: &Target| vec![request(KEY, &TestSetup::model(Format::Chat), target)];
         let in_turn = |target: &Target| {
-            let ask = |number| {
-                let name = other(number);
-                ask(&format!("key-of-{name}"), &name, target)
+            let extra = |number| {
+                let name = extra_name(number);
+                request(&format!("key-of-{name}"), &name, target)
             };
-            (0..count - 1).map(ask).collect()
+            (0..count - 1).map(extra).collect()
         };
-        let (many, everywhere) = (&self.many, &self.everywhere);
-        let on_few = format!("{count} keys and models on {PLACES} upstreams");
-        let on_many = format!("{count} keys, models and upstreams");
+        let (single, shared, separate) = (&self.single, &self.shared, &self.separate);
+        let on_shared = format!("{count} keys and models on {SHARED_UPSTREAMS} upstreams");
+        let on_separate = format!("{count} keys, models and upstreams");
         [
-            ("one of each".to_owned(), &self.few, one(&self.few)),
-            (format!("{on_few}, one asked"), many, one(many)),
-            (format!("{on_few}, all in turn"), many, in_turn(many)),
-            (format!("{on_many}, one asked"), everywhere, one(everywhere)),
+            ("one of each".to_owned(), single, one(single)),
+            (format!("{on_shared}, one requested"), shared, one(shared)),
+            (format!("{on_shared}, all in turn"), shared, in_turn(shared)),
             (
-                format!("{on_many}, all in turn"),
-                everywhere,
-                in_turn(everywhere),
+                format!("{on_separate}, one requested"),
+                separate,
+                one(separate),
+            ),
+            (
+                format!("{on_separate}, all in turn"),
+                separate,
+                in_turn(separate),
             ),
         ]
-        .map(|(title, target, requests)| Entry {
+        .map(|(title, target, requests)| Variant {
             title,
             target,
             requests,
-            connections: terms.connections,
+            connections: options.connections,
         })
     }
 }
 
-pub async fn run(terms: &Terms) -> Result<()> {
-    let count = terms.scaled(10_000, 200);
-    let mock = start_mock(&terms.room("catalog")?).await?;
-    let (mut found, mut titles): ([Rounds; 5], _) = (Default::default(), Vec::new());
+pub async fn run(options: &RunOptions) -> Result<()> {
+    let count = options.scaled(10_000, 200);
+    let mock = start_mock(&options.create_directory("catalog")?).await?;
+    let (mut results, mut titles): ([Rounds; 5], _) = (Default::default(), Vec::new());
     let (mut start, mut resident) = (Duration::MAX, 0);
-    for number in 1..=terms.rounds {
+    for number in 1..=options.rounds {
         eprintln!("catalog, round {number}");
-        // Two processes of the same program differ by a few per cent, by where their memory happens to lie.
-        let legs = Legs::start(mock.address, terms, &format!("catalog-{number}"), count).await?;
-        let entries = legs.entries(terms, count);
-        titles = entries.iter().map(|entry| entry.title.clone()).collect();
-        let round = measure(entries.into(), 1, terms.time * 2).await?;
-        for (rounds, round) in found.iter_mut().zip(round) {
+        // Two processes of the same program differ by a few per cent, because of their memory layout.
+        let targets =
+            CatalogTargets::start(mock.address, options, &format!("catalog-{number}"), count)
+                .await?;
+        let variants = targets.variants(options, count);
+        titles = variants
+            .iter()
+            .map(|variant| variant.title.clone())
+            .collect();
+        let round = measure(variants.into(), 1, options.time * 2).await?;
+        for (rounds, round) in results.iter_mut().zip(round) {
             rounds.append(round);
         }
-        start = start.min(legs.start);
-        resident = legs.many.process.vitals()?.resident;
+        start = start.min(targets.start);
+        resident = targets.shared.process.resource_usage()?.resident;
     }
     let header = [
         "keys, models and upstreams",
@@ -116,17 +134,17 @@ pub async fn run(terms: &Terms) -> Result<()> {
         "CPU µs/request",
         "requests/s",
     ];
-    let mut table = table(1, &header);
-    for (title, rounds) in titles.into_iter().zip(&found) {
+    let mut table = new_table(1, &header);
+    for (title, rounds) in titles.into_iter().zip(&results) {
         table.add_row([
             title,
-            rounds.cpu_ratio(&found[0]).ratio(),
-            figure(Some(rounds.cpu()), 1),
-            figure(Some(rounds.speed()), 0),
+            rounds.cpu_ratio(&results[0]).format_ratio(),
+            format_number(Some(rounds.cpu()), 1),
+            format_number(Some(rounds.throughput()), 0),
         ]);
     }
     println!(
-        "\n## Scale: keys, models and upstreams\n\n{table}\n\n{count} keys and models on {PLACES} upstreams: ready after {:.0} ms, {:.1} MiB resident after the load",
+        "\n## Scale: keys, models and upstreams\n\n{table}\n\n{count} keys and models on {SHARED_UPSTREAMS} upstreams: ready after {:.0} ms, {:.1} MiB resident after the load",
         start.as_secs_f64() * 1e3,
         mebibytes(resident)
     );

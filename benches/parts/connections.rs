@@ -1,41 +1,41 @@
-//! Measures a request over one connection, and over thousands.
+//! Measures requests over one connection, and over thousands.
 
 use anyhow::Result;
 
-use super::Terms;
+use super::RunOptions;
 use crate::formats::{Format, KEY};
-use crate::round::{Entry, measure};
-use crate::setup::Ground;
-use crate::table::{figure, table};
-use crate::targets::Field;
-use crate::work::{Request, Work};
+use crate::round::{Variant, measure};
+use crate::setup::TestSetup;
+use crate::table::{format_number, new_table};
+use crate::targets::Targets;
+use crate::workload::{Request, Workload};
 
 const COUNTS: [u16; 5] = [1, 16, 128, 512, 2000];
 
-pub async fn run(terms: &Terms) -> Result<()> {
+pub async fn run(options: &RunOptions) -> Result<()> {
     eprintln!("connections");
-    let field = Field::start(terms, "connections").await?;
-    let counts: Vec<u16> = terms.scaled(COUNTS.to_vec(), vec![1, 32]);
-    let mut legs = vec![
-        ("bare pingora, chat", &field.bare, Format::Chat),
-        ("omniglot, chat → chat", &field.omniglot, Format::Chat),
+    let targets = Targets::start(options, "connections").await?;
+    let counts: Vec<u16> = options.scaled(COUNTS.to_vec(), vec![1, 32]);
+    let mut proxies = vec![
+        ("bare pingora, chat", &targets.bare, Format::Chat),
+        ("omniglot, chat → chat", &targets.omniglot, Format::Chat),
         (
             "omniglot, chat → messages",
-            &field.omniglot,
+            &targets.omniglot,
             Format::Messages,
         ),
     ];
-    let nginx = field.nginx.as_ref();
-    legs.extend(nginx.map(|nginx| ("nginx, chat", nginx, Format::Chat)));
-    let mut entries = Vec::new();
+    let nginx = targets.nginx.as_ref();
+    proxies.extend(nginx.map(|nginx| ("nginx, chat", nginx, Format::Chat)));
+    let mut variants = Vec::new();
     for &connections in &counts {
-        for &(title, target, upstream) in &legs {
-            let model = Ground::model(upstream);
-            entries.push(Entry {
+        for &(title, target, upstream) in &proxies {
+            let model = TestSetup::model(upstream);
+            variants.push(Variant {
                 title: format!("{title}, {connections} connections"),
                 target,
                 requests: vec![Request::new(
-                    &Work::json(),
+                    &Workload::json(),
                     Format::Chat,
                     &model,
                     KEY,
@@ -45,8 +45,8 @@ pub async fn run(terms: &Terms) -> Result<()> {
             });
         }
     }
-    let found = measure(entries, terms.rounds, terms.time).await?;
-    let mut table = table(
+    let results = measure(variants, options.rounds, options.time).await?;
+    let mut table = new_table(
         1,
         &[
             "JSON",
@@ -58,19 +58,19 @@ pub async fn run(terms: &Terms) -> Result<()> {
         ],
     );
     let middle = usize::from(counts.len() > 1);
-    for (number, (title, ..)) in legs.iter().enumerate() {
-        for (place, connections) in counts.iter().enumerate() {
-            let group = &found[place * legs.len()..][..legs.len()];
+    for (number, (title, ..)) in proxies.iter().enumerate() {
+        for (index, connections) in counts.iter().enumerate() {
+            let group = &results[index * proxies.len()..][..proxies.len()];
             let rounds = &group[number];
             table.add_row([
                 (*title).to_owned(),
                 connections.to_string(),
                 rounds
-                    .cpu_ratio(&found[middle * legs.len() + number])
-                    .ratio(),
-                rounds.cpu_ratio(&group[0]).ratio(),
-                figure(Some(rounds.cpu()), 1),
-                figure(Some(rounds.speed()), 0),
+                    .cpu_ratio(&results[middle * proxies.len() + number])
+                    .format_ratio(),
+                rounds.cpu_ratio(&group[0]).format_ratio(),
+                format_number(Some(rounds.cpu()), 1),
+                format_number(Some(rounds.throughput()), 0),
             ]);
         }
     }

@@ -1,4 +1,4 @@
-//! Measures added latency: requests at a fixed rate, and the time of first bytes and events.
+//! Measures latency at a fixed rate of requests: the time to the first byte, and between events.
 
 use std::fs;
 use std::sync::Arc;
@@ -6,34 +6,34 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::Terms;
+use super::RunOptions;
 use crate::aims::{Aim, Aims};
 use crate::formats::{FORMATS, Format, KEY};
-use crate::open_loop::{self, Observation, Schedule};
-use crate::setup::Ground;
-use crate::statistics::{Spread, percentile};
-use crate::table::{figure, table};
-use crate::targets::{BARE_MIMALLOC, Field, Target};
-use crate::work::{Request, Work};
+use crate::open_loop::{self, ResponseTimes, Schedule};
+use crate::setup::TestSetup;
+use crate::statistics::{Summary, percentile};
+use crate::table::{format_number, new_table};
+use crate::targets::{BARE_MIMALLOC, Target, Targets};
+use crate::workload::{Request, Workload};
 
 /// Requests per second.
 const JSON_RATE: f64 = 500.0;
 const STREAM_RATE: f64 = 50.0;
 
-/// Of each leg in a round. What is added at the 99th of a hundred is a small difference of large figures, and takes many
-/// requests to be told.
+/// The turns of each variant in a round. The latency that a proxy adds at p99 is a small difference of large figures, which
+/// takes many requests to measure.
 const JSON_TURNS: usize = 16;
 const STREAM_TURNS: usize = 8;
 
-/// Short, so that most of them pass while the host leaves this machine alone.
-const TURN: Duration = Duration::from_millis(500);
+/// Short, so that the host takes no CPU from the virtual machine in most turns.
+const TURN_TIME: Duration = Duration::from_millis(500);
 
-/// A turn in which the host took the machine away says nothing of any proxy and does not count. There are so many
-/// attempts at an undisturbed one.
-const ATTEMPTS: usize = 4;
+/// How often a turn is tried. One in which the host took CPU from the virtual machine is discarded, because it says nothing
+/// about the proxy.
+const MAX_ATTEMPTS: usize = 4;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum VariantKind {
     Direct,
     Bare,
     BareMimalloc,
@@ -42,7 +42,7 @@ enum Way {
     Translated,
 }
 
-impl Way {
+impl VariantKind {
     fn title(self) -> &'static str {
         match self {
             Self::Direct => "direct",
@@ -54,121 +54,128 @@ impl Way {
         }
     }
 
-    fn is_ours(self) -> bool {
+    fn is_omniglot(self) -> bool {
         matches!(self, Self::Same | Self::Translated)
     }
 }
 
-/// One leg: its requests take turns, so that one run holds all of its pairs.
-struct Leg<'a> {
-    way: Way,
+/// A variant that sends the requests of all its pairs in turn.
+struct LatencyVariant<'a> {
+    kind: VariantKind,
     target: &'a Target,
     pairs: Vec<(Format, Format)>,
-    /// Rounds in order.
-    found: Vec<Vec<Observation>>,
-    /// Turns that the host disturbed.
-    disturbed: usize,
+    /// The responses of each round, in order.
+    rounds: Vec<Vec<ResponseTimes>>,
+    /// The number of discarded turns.
+    discarded_turns: usize,
 }
 
-/// The times of an answer that a table is about.
-type Times = fn(&Observation) -> Vec<Duration>;
+/// Selects the times of a response for a table.
+type SelectTimes = fn(&ResponseTimes) -> Vec<Duration>;
 
-const FIRST_BYTE: Times = |answer| vec![answer.first_byte];
+const FIRST_BYTE: SelectTimes = |response| vec![response.first_byte];
 
-pub async fn run(terms: &Terms, aims: &mut Aims) -> Result<()> {
-    let field = Field::start(terms, "latency").await?;
+pub async fn run(options: &RunOptions, aims: &mut Aims) -> Result<()> {
+    let targets = Targets::start(options, "latency").await?;
     let json = Schedule {
-        rate: terms.scaled(JSON_RATE, 50.0),
-        time: terms.scaled(TURN, Duration::from_millis(100)),
-        connections: terms.scaled(32, 8),
+        rate: options.scaled(JSON_RATE, 50.0),
+        time: options.scaled(TURN_TIME, Duration::from_millis(100)),
+        connections: options.scaled(32, 8),
     };
-    let legs = measure(terms, &field, &Work::json(), json, JSON_TURNS).await?;
+    let variants = measure(options, &targets, &Workload::json(), json, JSON_TURNS).await?;
     println!(
         "\n## Latency, JSON, {} requests/s by the clock over {} connections\n",
         json.rate, json.connections
     );
-    report(&legs, "time to first byte", FIRST_BYTE);
-    tell_of_host(&legs);
-    judge(&legs, aims);
+    report(&variants, "time to first byte", FIRST_BYTE);
+    print_discarded_turns(&variants);
+    judge(&variants, aims);
 
     let streams = Schedule {
         rate: STREAM_RATE,
-        time: terms.scaled(TURN, Duration::from_millis(100)),
-        connections: terms.scaled(64, 16),
+        time: options.scaled(TURN_TIME, Duration::from_millis(100)),
+        connections: options.scaled(64, 16),
     };
-    let work = Work::paced(terms.scaled(50, 5));
-    let legs = measure(terms, &field, &work, streams, STREAM_TURNS).await?;
+    let workload = Workload::paced(options.scaled(50, 5));
+    let variants = measure(options, &targets, &workload, streams, STREAM_TURNS).await?;
     println!(
         "\n## Latency, {}, {} requests/s by the clock over {} connections\n",
-        work.title, streams.rate, streams.connections
+        workload.title, streams.rate, streams.connections
     );
-    report(&legs, "time to first byte", FIRST_BYTE);
-    report(&legs, "time to first content", |answer| {
-        answer.first_content.into_iter().collect()
+    report(&variants, "time to first byte", FIRST_BYTE);
+    report(&variants, "time to first content", |response| {
+        response.first_content.into_iter().collect()
     });
-    report(&legs, "between events", |answer| answer.gaps.clone());
-    tell_of_host(&legs);
+    report(&variants, "between events", |response| {
+        response.between_events.clone()
+    });
+    print_discarded_turns(&variants);
     Ok(())
 }
 
-fn legs(field: &Field) -> Vec<Leg<'_>> {
-    let leg = |way, target| {
+fn new_variants(targets: &Targets) -> Vec<LatencyVariant<'_>> {
+    let variant = |kind, target| {
         let all = FORMATS.map(|client| FORMATS.map(|upstream| (client, upstream)));
         let pairs = all.into_iter().flatten();
-        let is_in = |(client, upstream): &(Format, Format)| {
-            (client == upstream) != (way == Way::Translated)
+        let is_included = |(client, upstream): &(Format, Format)| {
+            (client == upstream) != (kind == VariantKind::Translated)
         };
-        Leg {
-            way,
+        LatencyVariant {
+            kind,
             target,
-            pairs: pairs.filter(is_in).collect(),
-            found: Vec::new(),
-            disturbed: 0,
+            pairs: pairs.filter(is_included).collect(),
+            rounds: Vec::new(),
+            discarded_turns: 0,
         }
     };
-    let mut legs = vec![
-        leg(Way::Direct, &field.mock),
-        leg(Way::Bare, &field.bare),
-        leg(Way::BareMimalloc, &field.bare_mimalloc),
+    let mut variants = vec![
+        variant(VariantKind::Direct, &targets.mock),
+        variant(VariantKind::Bare, &targets.bare),
+        variant(VariantKind::BareMimalloc, &targets.bare_mimalloc),
     ];
-    legs.extend(field.nginx.as_ref().map(|nginx| leg(Way::Nginx, nginx)));
-    legs.push(leg(Way::Same, &field.omniglot));
-    legs.push(leg(Way::Translated, &field.omniglot));
-    legs
+    variants.extend(
+        targets
+            .nginx
+            .as_ref()
+            .map(|nginx| variant(VariantKind::Nginx, nginx)),
+    );
+    variants.push(variant(VariantKind::Same, &targets.omniglot));
+    variants.push(variant(VariantKind::Translated, &targets.omniglot));
+    variants
 }
 
 async fn measure<'a>(
-    terms: &Terms,
-    field: &'a Field,
-    work: &Work,
+    options: &RunOptions,
+    targets: &'a Targets,
+    workload: &Workload,
     schedule: Schedule,
     turns: usize,
-) -> Result<Vec<Leg<'a>>> {
-    let mut legs = legs(field);
-    for number in 1..=terms.rounds {
-        eprintln!("latency, {}, round {number}", work.title);
-        for leg in &mut legs {
-            leg.found.push(Vec::new());
+) -> Result<Vec<LatencyVariant<'a>>> {
+    let mut variants = new_variants(targets);
+    for number in 1..=options.rounds {
+        eprintln!("latency, {}, round {number}", workload.title);
+        for variant in &mut variants {
+            variant.rounds.push(Vec::new());
         }
         for turn in 0..turns {
-            // There and back: no leg always comes after the same one.
-            let mut order: Vec<usize> = (0..legs.len()).collect();
+            // Every other turn has the reverse order, so that no variant always follows the same one.
+            let mut order: Vec<usize> = (0..variants.len()).collect();
             if turn % 2 == 1 {
                 order.reverse();
             }
-            for place in order {
-                legs[place].observe(work, schedule).await?;
+            for index in order {
+                variants[index].run_turn(workload, schedule).await?;
             }
         }
     }
-    Ok(legs)
+    Ok(variants)
 }
 
-/// For how long, in hundredths of a second of each core, the host has kept this virtual machine from running so far.
-fn stolen() -> Result<u64> {
+/// Returns the CPU time that the host has taken from this virtual machine since boot, in hundredths of a second.
+fn steal_time() -> Result<u64> {
     let times = fs::read_to_string("/proc/stat")?;
-    let stolen = times.split_whitespace().nth(8);
-    Ok(stolen.context("no time that was stolen")?.parse()?)
+    let steal = times.split_whitespace().nth(8);
+    Ok(steal.context("no steal time in /proc/stat")?.parse()?)
 }
 
 fn milliseconds(time: Duration) -> f64 {
@@ -181,114 +188,129 @@ fn sorted(times: impl Iterator<Item = Duration>) -> Vec<f64> {
     times
 }
 
-fn find<'a, 'b>(legs: &'b [Leg<'a>], way: Way) -> Option<&'b Leg<'a>> {
-    legs.iter().find(|leg| leg.way == way)
+fn find_variant<'a, 'b>(
+    variants: &'b [LatencyVariant<'a>],
+    kind: VariantKind,
+) -> Option<&'b LatencyVariant<'a>> {
+    variants.iter().find(|variant| variant.kind == kind)
 }
 
-impl Leg<'_> {
-    /// One turn, which belongs to the round that has begun last.
-    async fn observe(&mut self, work: &Work, schedule: Schedule) -> Result<()> {
+impl LatencyVariant<'_> {
+    /// Runs one turn and adds its responses to the current round.
+    async fn run_turn(&mut self, workload: &Workload, schedule: Schedule) -> Result<()> {
         let address = self.target.address;
         let request = |&(client, upstream): &(Format, Format)| {
-            Request::new(work, client, &Ground::model(upstream), KEY, address)
+            Request::new(workload, client, &TestSetup::model(upstream), KEY, address)
         };
         let requests: Arc<[Request]> = self.pairs.iter().map(request).collect();
-        for _ in 0..ATTEMPTS {
+        for _ in 0..MAX_ATTEMPTS {
             let requests = requests.clone();
-            let before = stolen()?;
+            let before = steal_time()?;
             let run = move || open_loop::run(address, &requests, schedule);
-            let found = tokio::task::spawn_blocking(run).await?;
-            let found = found.context(self.way.title())?;
-            if stolen()? == before {
-                let round = self.found.last_mut().context("no round has begun")?;
-                round.extend(found);
+            let responses = tokio::task::spawn_blocking(run).await?;
+            let responses = responses.context(self.kind.title())?;
+            if steal_time()? == before {
+                let round = self.rounds.last_mut().context("no current round")?;
+                round.extend(responses);
                 return Ok(());
             }
-            self.disturbed += 1;
+            self.discarded_turns += 1;
         }
         Ok(())
     }
 
-    /// Milliseconds in order, of one pair or of all.
-    fn times(&self, times: Times, pair: Option<usize>) -> Vec<f64> {
-        let answers = self.found.iter().flatten();
-        let answers = answers.filter(|answer| pair.is_none_or(|pair| answer.request == pair));
-        sorted(answers.flat_map(times))
+    /// Returns the sorted milliseconds of one pair or of all.
+    fn times(&self, select: SelectTimes, pair: Option<usize>) -> Vec<f64> {
+        let responses = self.rounds.iter().flatten();
+        let responses =
+            responses.filter(|response| pair.is_none_or(|pair| response.request == pair));
+        sorted(responses.flat_map(select))
     }
 }
 
-/// All samples of all rounds together; then every pair by itself.
-fn report(legs: &[Leg<'_>], what: &str, times: Times) {
+/// Prints a table of all samples of all rounds: first every variant, then every pair.
+fn report(variants: &[LatencyVariant<'_>], title: &str, select: SelectTimes) {
     let header = [
-        what,
-        "50 % to bare",
-        "99 % to bare",
-        "50 % ms",
-        "99 % ms",
-        "99.9 % ms",
+        title,
+        "p50 to bare",
+        "p99 to bare",
+        "p50 ms",
+        "p99 ms",
+        "p99.9 ms",
         "samples",
     ];
-    let mut table = table(1, &header);
-    let bare = find(legs, Way::Bare);
-    let mut add = |title: String, leg: &Leg<'_>, pair: Option<usize>| {
-        // A pair is held against the bare proxy on the same upstream.
-        let upstream = pair.map(|pair| leg.pairs[pair].1);
-        let place = |bare: &Leg<'_>| bare.pairs.iter().position(|pair| Some(pair.1) == upstream);
-        let bare = bare.map(|bare| bare.times(times, place(bare)));
+    let mut table = new_table(1, &header);
+    let bare = find_variant(variants, VariantKind::Bare);
+    let mut add = |title: String, variant: &LatencyVariant<'_>, pair: Option<usize>| {
+        // A pair is compared with the bare proxy on the same upstream.
+        let upstream = pair.map(|pair| variant.pairs[pair].1);
+        let same_upstream =
+            |bare: &LatencyVariant<'_>| bare.pairs.iter().position(|pair| Some(pair.1) == upstream);
+        let bare = bare.map(|bare| bare.times(select, same_upstream(bare)));
         let bare = bare.unwrap_or_default();
-        let found = leg.times(times, pair);
-        let to_bare = |part| Some(percentile(&found, part)? / percentile(&bare, part)?);
+        let times = variant.times(select, pair);
+        let to_bare = |percent| Some(percentile(&times, percent)? / percentile(&bare, percent)?);
         table.add_row([
             title,
-            figure(to_bare(50.0), 2),
-            figure(to_bare(99.0), 2),
-            figure(percentile(&found, 50.0), 3),
-            figure(percentile(&found, 99.0), 3),
-            figure(percentile(&found, 99.9), 3),
-            found.len().to_string(),
+            format_number(to_bare(50.0), 2),
+            format_number(to_bare(99.0), 2),
+            format_number(percentile(&times, 50.0), 3),
+            format_number(percentile(&times, 99.0), 3),
+            format_number(percentile(&times, 99.9), 3),
+            times.len().to_string(),
         ]);
     };
-    for leg in legs {
-        add(leg.way.title().to_owned(), leg, None);
+    for variant in variants {
+        add(variant.kind.title().to_owned(), variant, None);
     }
-    for leg in legs.iter().filter(|leg| leg.way.is_ours()) {
-        for (number, (client, upstream)) in leg.pairs.iter().enumerate() {
+    for variant in variants.iter().filter(|variant| variant.kind.is_omniglot()) {
+        for (number, (client, upstream)) in variant.pairs.iter().enumerate() {
             let title = format!("{} → {}", client.name(), upstream.name());
-            add(title, leg, Some(number));
+            add(title, variant, Some(number));
         }
     }
     println!("{table}\n");
 }
 
-fn tell_of_host(legs: &[Leg<'_>]) {
-    let disturbed = legs.iter().filter(|leg| leg.disturbed > 0);
-    let disturbed = disturbed.map(|leg| format!("{} {}", leg.way.title(), leg.disturbed));
-    let disturbed: Vec<String> = disturbed.collect();
-    if !disturbed.is_empty() {
-        let disturbed = disturbed.join("; ");
-        println!("Turns that do not count, because the host took the machine away: {disturbed}\n");
+fn print_discarded_turns(variants: &[LatencyVariant<'_>]) {
+    let counts = variants
+        .iter()
+        .filter(|variant| variant.discarded_turns > 0);
+    let counts =
+        counts.map(|variant| format!("{} {}", variant.kind.title(), variant.discarded_turns));
+    let counts: Vec<String> = counts.collect();
+    if !counts.is_empty() {
+        let counts = counts.join("; ");
+        println!(
+            "Turns that do not count, because the host took CPU from the virtual machine: {counts}\n"
+        );
     }
 }
 
-/// The 99th of a hundred in every round, and of all rounds together what it adds to the direct way.
-fn judge(legs: &[Leg<'_>], aims: &mut Aims) {
-    let (Some(bare), Some(direct)) = (find(legs, Way::Bare), find(legs, Way::Direct)) else {
+/// Judges p99 of the time to first byte in every round and, over all rounds, the part that is added to direct.
+fn judge(variants: &[LatencyVariant<'_>], aims: &mut Aims) {
+    let (Some(bare), Some(direct)) = (
+        find_variant(variants, VariantKind::Bare),
+        find_variant(variants, VariantKind::Direct),
+    ) else {
         return;
     };
-    let slow = |answers: &[Observation]| {
-        let times = sorted(answers.iter().map(|answer| answer.first_byte));
+    let p99 = |responses: &[ResponseTimes]| {
+        let times = sorted(responses.iter().map(|response| response.first_byte));
         percentile(&times, 99.0)
     };
-    let pooled = |leg: &Leg<'_>| percentile(&leg.times(FIRST_BYTE, None), 99.0);
-    for leg in legs.iter().filter(|leg| leg.way.is_ours()) {
-        let title = leg.way.title();
-        let rounds = leg.found.iter().zip(&bare.found);
-        let ratios = rounds.filter_map(|(ours, bare)| Some(slow(ours)? / slow(bare)?));
+    let p99_of_all =
+        |variant: &LatencyVariant<'_>| percentile(&variant.times(FIRST_BYTE, None), 99.0);
+    for variant in variants.iter().filter(|variant| variant.kind.is_omniglot()) {
+        let title = variant.kind.title();
+        let rounds = variant.rounds.iter().zip(&bare.rounds);
+        let ratios = rounds.filter_map(|(ours, bare)| Some(p99(ours)? / p99(bare)?));
         let ratios: Vec<f64> = ratios.collect();
         if !ratios.is_empty() {
-            aims.judge(Aim::FirstByte, Spread::of(ratios).median, title);
+            aims.judge(Aim::FirstByte, Summary::of(ratios).median, title);
         }
-        let (Some(ours), Some(bare), Some(direct)) = (pooled(leg), pooled(bare), pooled(direct))
+        let (Some(ours), Some(bare), Some(direct)) =
+            (p99_of_all(variant), p99_of_all(bare), p99_of_all(direct))
         else {
             continue;
         };
@@ -301,7 +323,7 @@ fn judge(legs: &[Leg<'_>], aims: &mut Aims) {
         if bare > 0.0 {
             aims.judge(Aim::AddedFirstByte, ours / bare, added);
         } else {
-            println!("{added}: a proxy that adds nothing in the noise is no yardstick\n");
+            println!("{added}: no ratio, because bare pingora adds nothing beyond the noise\n");
         }
     }
 }

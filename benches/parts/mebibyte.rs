@@ -7,42 +7,43 @@ use omniglot::formats::Capabilities;
 use omniglot::model::{Format, Losses};
 use omniglot::translate;
 
-use super::Terms;
+use super::RunOptions;
 use crate::aims::{Aim, Aims};
 use crate::documents::{head, target, text_request};
-use crate::table::{figure, table};
-use crate::timing::{Times, in_turns, parse_and_write};
+use crate::table::{format_number, new_table};
+use crate::timing::{Timing, parse_and_write, time_alternately};
 
 const MIB: usize = 1 << 20;
 
-pub fn run(terms: &Terms, aims: &mut Aims) {
+pub fn run(options: &RunOptions, aims: &mut Aims) {
     eprintln!("a request of 1 MiB");
-    let rounds = usize::from(terms.rounds) * terms.scaled(3, 1);
+    let rounds = usize::from(options.rounds) * options.scaled(3, 1);
     let header = [
         "request of 1 MiB of text, from → to",
         "to plain",
         "ms",
         "plain ms",
     ];
-    let mut table = table(1, &header);
+    let mut table = new_table(1, &header);
     for from in Format::ALL {
-        let body = Bytes::from(text_request(from, terms.scaled(MIB, MIB / 16)));
+        let body = Bytes::from(text_request(from, options.scaled(MIB, MIB / 16)));
         for to in Format::ALL.into_iter().filter(|&to| to != from) {
-            let times = contest(from, to, &body, rounds);
+            let timing = compare_request(from, to, &body, rounds);
             let pair = format!("{} → {}", from.name(), to.name());
             table.add_row([
                 pair.clone(),
-                figure(Some(times.ratio), 2),
-                figure(Some(times.ours / 1e6), 3),
-                figure(Some(times.plain / 1e6), 3),
+                format_number(Some(timing.ratio), 2),
+                format_number(Some(timing.ours / 1e6), 3),
+                format_number(Some(timing.plain / 1e6), 3),
             ]);
-            aims.judge(Aim::Mebibyte, times.ratio, pair);
+            aims.judge(Aim::Mebibyte, timing.ratio, pair);
         }
     }
     println!("\n## A large request, in process\n\n{table}");
 }
 
-fn contest(from: Format, to: Format, body: &Bytes, rounds: usize) -> Times {
+/// Times the translation of a request, and a copy, a parse and a write of its bytes.
+fn compare_request(from: Format, to: Format, body: &Bytes, rounds: usize) -> Timing {
     let capabilities = Capabilities::default();
     let (head, target) = (head(), target(&capabilities));
     let mut ours = || {
@@ -55,5 +56,5 @@ fn contest(from: Format, to: Format, body: &Bytes, rounds: usize) -> Times {
         let copy = black_box(&body[..]).to_vec();
         parse_and_write(&copy);
     };
-    in_turns(rounds, 1.0, &mut ours, &mut plain)
+    time_alternately(rounds, 1.0, &mut ours, &mut plain)
 }

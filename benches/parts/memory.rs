@@ -1,4 +1,4 @@
-//! Measures memory: of idle processes, under load, and of every open stream.
+//! Measures the memory of processes, idle and under load, and that of an open stream.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -6,116 +6,126 @@ use std::time::Duration;
 use anyhow::Result;
 use tokio::time::sleep;
 
-use super::Terms;
+use super::RunOptions;
 use crate::aims::{Aim, Aims};
 use crate::formats::{FORMATS, Format, KEY};
-use crate::open_streams::Streams;
+use crate::open_streams::OpenStreams;
 use crate::process::mebibytes;
-use crate::round::{Entry, measure};
-use crate::setup::Ground;
-use crate::table::{figure, table};
-use crate::targets::{BARE_MIMALLOC, Field, Target};
-use crate::work::{Request, Work};
+use crate::round::{Variant, measure};
+use crate::setup::TestSetup;
+use crate::table::{format_number, new_table};
+use crate::targets::{BARE_MIMALLOC, Target, Targets};
+use crate::workload::{Request, Workload};
 
-/// Between two looks at a process under load.
-const LOOK: Duration = Duration::from_millis(20);
+/// How often the memory of a process under load is read.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-pub async fn run(terms: &Terms, aims: &mut Aims) -> Result<()> {
+pub async fn run(options: &RunOptions, aims: &mut Aims) -> Result<()> {
     println!("\n## Memory\n");
-    of_processes(terms).await?;
-    of_streams(terms, aims).await
+    measure_processes(options).await?;
+    measure_open_streams(options, aims).await
 }
 
-/// What each leg is asked for under load; the bare ones speak what the upstream speaks.
-async fn of_processes(terms: &Terms) -> Result<()> {
-    let field = Field::start(terms, "memory").await?;
+/// Measures every proxy, idle and under load; clients of the bare ones use the upstream's format.
+async fn measure_processes(options: &RunOptions) -> Result<()> {
+    let targets = Targets::start(options, "memory").await?;
     let upstream = Format::Messages;
-    let mut legs = vec![
-        ("bare pingora", &field.bare, upstream),
-        (BARE_MIMALLOC, &field.bare_mimalloc, upstream),
-        ("omniglot, chat → messages", &field.omniglot, Format::Chat),
+    let mut variants = vec![
+        ("bare pingora", &targets.bare, upstream),
+        (BARE_MIMALLOC, &targets.bare_mimalloc, upstream),
+        ("omniglot, chat → messages", &targets.omniglot, Format::Chat),
     ];
-    legs.extend(
-        field
+    variants.extend(
+        targets
             .nginx
             .as_ref()
             .map(|nginx| ("nginx, all its processes", nginx, upstream)),
     );
-    let mut table = table(
+    let mut table = new_table(
         1,
         &[
             "process",
             "idle MiB",
             "under load MiB",
-            "ever MiB",
+            "peak MiB",
             "threads",
         ],
     );
-    let resident = |target: &Target| anyhow::Ok(target.process.vitals()?.resident);
-    for (title, target, client) in legs {
+    let resident = |target: &Target| anyhow::Ok(target.process.resource_usage()?.resident);
+    for (title, target, client) in variants {
         eprintln!("memory, {title}");
         let idle = resident(target)?;
         let mut under_load = idle;
-        for work in [Work::json(), Work::paced(terms.scaled(50, 5))] {
-            let request =
-                Request::new(&work, client, &Ground::model(upstream), KEY, target.address);
-            let entry = Entry {
+        for workload in [Workload::json(), Workload::paced(options.scaled(50, 5))] {
+            let request = Request::new(
+                &workload,
+                client,
+                &TestSetup::model(upstream),
+                KEY,
+                target.address,
+            );
+            let variant = Variant {
                 title: title.to_owned(),
                 target,
                 requests: vec![request],
-                connections: terms.scaled(256, 8),
+                connections: options.scaled(256, 8),
             };
-            let mut load = pin!(measure(vec![entry], terms.scaled(4, 1), terms.time));
+            let mut load = pin!(measure(vec![variant], options.scaled(4, 1), options.time));
             loop {
                 tokio::select! {
                     ended = &mut load => break drop(ended?),
-                    () = sleep(LOOK) => under_load = under_load.max(resident(target)?),
+                    () = sleep(POLL_INTERVAL) => under_load = under_load.max(resident(target)?),
                 }
             }
         }
-        let vitals = target.process.vitals()?;
+        let usage = target.process.resource_usage()?;
         table.add_row([
             title.to_owned(),
-            figure(Some(mebibytes(idle)), 1),
-            figure(Some(mebibytes(under_load)), 1),
-            figure(Some(mebibytes(vitals.peak)), 1),
-            vitals.threads.to_string(),
+            format_number(Some(mebibytes(idle)), 1),
+            format_number(Some(mebibytes(under_load)), 1),
+            format_number(Some(mebibytes(usage.peak)), 1),
+            usage.threads.to_string(),
         ]);
     }
     println!("{table}\n");
     Ok(())
 }
 
-async fn of_streams(terms: &Terms, aims: &mut Aims) -> Result<()> {
-    let streams = Streams {
-        count: terms.scaled(1000, 20),
+/// Measures the memory of an open stream, for every translated pair of formats.
+async fn measure_open_streams(options: &RunOptions, aims: &mut Aims) -> Result<()> {
+    let streams = OpenStreams {
+        count: options.scaled(1000, 20),
         prompt: 1000,
-        pace: Duration::from_millis(terms.scaled(500, 50)),
+        pace: Duration::from_millis(options.scaled(500, 50)),
     };
-    let bare = streams.held(&terms.room("memory-bare")?, None).await?;
+    let directory = options.create_directory("memory-bare")?;
+    let bare = streams.measure_memory(&directory, None).await?;
     let title = format!("{} open streams", streams.count);
-    let mut table = table(1, &[&title, "KiB beyond bare", "KiB each"]);
+    let mut table = new_table(1, &[&title, "KiB beyond bare", "KiB each"]);
     table.add_row([
         "bare pingora".to_owned(),
         "0.0".to_owned(),
-        figure(Some(bare), 1),
+        format_number(Some(bare), 1),
     ]);
     let all = FORMATS.map(|client| FORMATS.map(|upstream| (client, upstream)));
     let translated = all
         .into_iter()
         .flatten()
         .filter(|(client, upstream)| client != upstream);
-    for (client, upstream) in translated.take(terms.scaled(12, 1)) {
+    for (client, upstream) in translated.take(options.scaled(12, 1)) {
         let pair = format!("{} → {}", client.name(), upstream.name());
         eprintln!("memory of open streams, {pair}");
-        let room = terms.room(&format!("memory-{}-{}", client.name(), upstream.name()))?;
-        let held = streams.held(&room, Some((client, upstream))).await?;
+        let directory =
+            options.create_directory(&format!("memory-{}-{}", client.name(), upstream.name()))?;
+        let kibibytes = streams
+            .measure_memory(&directory, Some((client, upstream)))
+            .await?;
         table.add_row([
             pair.clone(),
-            figure(Some(held - bare), 1),
-            figure(Some(held), 1),
+            format_number(Some(kibibytes - bare), 1),
+            format_number(Some(kibibytes), 1),
         ]);
-        aims.judge(Aim::OpenStream, held - bare, pair);
+        aims.judge(Aim::OpenStream, kibibytes - bare, pair);
     }
     println!("{table}");
     Ok(())

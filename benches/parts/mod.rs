@@ -1,4 +1,4 @@
-//! The parts of a run: each starts what it needs, prints its tables and judges its aims.
+//! The parts of a run: each starts its processes, prints its tables and judges its aims.
 
 pub mod catalog;
 pub mod connections;
@@ -18,29 +18,29 @@ use std::time::Duration;
 use anyhow::Result;
 use tempfile::TempDir;
 
-/// What all parts go by.
-pub struct Terms {
+/// The options of all parts.
+pub struct RunOptions {
     pub directory: TempDir,
     /// The program of the bare proxy that has the gateway's allocator.
     pub bare_mimalloc: PathBuf,
     pub rounds: u16,
-    /// For each leg in a round.
+    /// The time for each variant in a round.
     pub time: Duration,
     pub connections: u16,
-    /// As little as shows that everything works.
+    /// Does everything once and small, to show that it works.
     pub quick: bool,
 }
 
-impl Terms {
-    /// A figure of a whole run, or the one that is enough to try it out.
-    pub fn scaled<T>(&self, whole: T, quick: T) -> T {
-        if self.quick { quick } else { whole }
+impl RunOptions {
+    /// Returns `full` or, in a quick run, `quick`.
+    pub fn scaled<T>(&self, full: T, quick: T) -> T {
+        if self.quick { quick } else { full }
     }
 
-    /// A new place for the files of processes.
-    pub fn room(&self, name: &str) -> Result<PathBuf> {
-        let room = self.directory.path().join(name);
-        fs::create_dir(&room)?;
-        Ok(room)
+    /// Creates a directory for the files of processes.
+    pub fn create_directory(&self, name: &str) -> Result<PathBuf> {
+        let directory = self.directory.path().join(name);
+        fs::create_dir(&directory)?;
+        Ok(directory)
     }
 }

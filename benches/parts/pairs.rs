@@ -1,74 +1,81 @@
-//! Every client format on every upstream format: requests per second and CPU time, beside the bare proxies, nginx and no proxy.
+//! Measures requests per second and CPU time for every pair of formats, next to the bare proxies, nginx and no proxy.
 
 use std::time::Duration;
 
 use anyhow::Result;
 
-use super::Terms;
+use super::RunOptions;
 use crate::aims::{Aim, Aims};
 use crate::formats::{FORMATS, Format, KEY};
-use crate::round::{Entry, Rounds, measure};
-use crate::setup::Ground;
-use crate::table::{figure, table};
-use crate::targets::{BARE_MIMALLOC, Field, Target};
-use crate::work::{Request, Work};
+use crate::round::{Rounds, Variant, measure};
+use crate::setup::TestSetup;
+use crate::table::{format_number, new_table};
+use crate::targets::{BARE_MIMALLOC, Target, Targets};
+use crate::workload::{Request, Workload};
 
-/// What was found of all legs that end at upstreams of one format.
-struct Group {
+/// The results of all variants with upstreams of one format.
+struct UpstreamGroup {
     upstream: Format,
     direct: Rounds,
     bare: Rounds,
     bare_mimalloc: Rounds,
     nginx: Option<Rounds>,
-    /// By the client's format.
+    /// The client's format, and its results.
     omniglot: Vec<(Format, Rounds)>,
 }
 
-/// JSON, and streams of 50 events.
-pub async fn run(terms: &Terms, aims: &mut Aims) -> Result<()> {
-    let field = Field::start(terms, "pairs").await?;
-    let events = terms.scaled(50, 5);
-    let works = [
+/// Measures JSON, and streams of 50 events.
+pub async fn run(options: &RunOptions, aims: &mut Aims) -> Result<()> {
+    let targets = Targets::start(options, "pairs").await?;
+    let events = options.scaled(50, 5);
+    let workloads = [
         (
-            Work::json(),
-            terms.time,
+            Workload::json(),
+            options.time,
             Some((Aim::SameJson, Aim::TranslatedJson)),
         ),
-        (Work::stream(events), terms.time, None),
-        // A stream lasts longer than a slice: fewer answers come in the same time.
+        (Workload::stream(events), options.time, None),
+        // A stream lasts longer than a slice, so there are fewer responses in the same time.
         (
-            Work::paced(events),
-            terms.time * 2,
+            Workload::paced(events),
+            options.time * 2,
             Some((Aim::SamePaced, Aim::TranslatedPaced)),
         ),
     ];
-    for (work, time, judged) in works {
-        let groups = groups(&field, &work, terms.connections, terms.rounds, time).await?;
-        report(&work, terms.connections, &groups);
-        let Some((same, translated)) = judged else {
+    for (workload, time, aims_of_pairs) in workloads {
+        let groups = measure_groups(
+            &targets,
+            &workload,
+            options.connections,
+            options.rounds,
+            time,
+        )
+        .await?;
+        report(&workload, options.connections, &groups);
+        let Some((same, translated)) = aims_of_pairs else {
             continue;
         };
-        for (pair, client, group, rounds) in each(&groups) {
+        for (pair, client, group, rounds) in iter_pairs(&groups) {
             let aim = if client == group.upstream {
                 same
             } else {
                 translated
             };
             aims.judge(aim, rounds.cpu_ratio(&group.bare).median, pair);
-            aims.compare(aim, rounds.cpu_ratio(&group.bare_mimalloc).median);
+            aims.judge_against_mimalloc(aim, rounds.cpu_ratio(&group.bare_mimalloc).median);
         }
     }
     Ok(())
 }
 
-/// A long stream on one connection.
-pub async fn run_events(terms: &Terms, aims: &mut Aims) -> Result<()> {
-    let field = Field::start(terms, "events").await?;
-    let events = terms.scaled(10_000, 500);
-    let work = Work::stream(events);
-    let groups = groups(&field, &work, 1, terms.rounds, terms.time / 2).await?;
-    report(&work, 1, &groups);
-    for (pair, client, group, rounds) in each(&groups) {
+/// Measures a long stream on one connection.
+pub async fn run_events(options: &RunOptions, aims: &mut Aims) -> Result<()> {
+    let targets = Targets::start(options, "events").await?;
+    let events = options.scaled(10_000, 500);
+    let workload = Workload::stream(events);
+    let groups = measure_groups(&targets, &workload, 1, options.rounds, options.time / 2).await?;
+    report(&workload, 1, &groups);
+    for (pair, client, group, rounds) in iter_pairs(&groups) {
         if client != group.upstream {
             aims.judge(Aim::Event, rounds.cpu() / events as f64, pair);
         }
@@ -76,44 +83,44 @@ pub async fn run_events(terms: &Terms, aims: &mut Aims) -> Result<()> {
     Ok(())
 }
 
-async fn groups(
-    field: &Field,
-    work: &Work,
+async fn measure_groups(
+    targets: &Targets,
+    workload: &Workload,
     connections: u16,
     rounds: u16,
     time: Duration,
-) -> Result<Vec<Group>> {
+) -> Result<Vec<UpstreamGroup>> {
     let mut groups = Vec::new();
     for upstream in FORMATS {
-        eprintln!("{}, upstreams of {}", work.title, upstream.name());
-        let model = Ground::model(upstream);
-        let entry = |leg: &str, target, client: Format| Entry {
+        eprintln!("{}, upstreams of {}", workload.title, upstream.name());
+        let model = TestSetup::model(upstream);
+        let variant = |variant: &str, target, client: Format| Variant {
             title: format!(
-                "{leg}, {} → {}, {}",
+                "{variant}, {} → {}, {}",
                 client.name(),
                 upstream.name(),
-                work.title
+                workload.title
             ),
             target,
-            requests: vec![Request::new(work, client, &model, KEY, target.address)],
+            requests: vec![Request::new(workload, client, &model, KEY, target.address)],
             connections,
         };
-        let mut entries = vec![
-            entry("direct", &field.mock, upstream),
-            entry("bare pingora", &field.bare, upstream),
-            entry(BARE_MIMALLOC, &field.bare_mimalloc, upstream),
+        let mut variants = vec![
+            variant("direct", &targets.mock, upstream),
+            variant("bare pingora", &targets.bare, upstream),
+            variant(BARE_MIMALLOC, &targets.bare_mimalloc, upstream),
         ];
-        let nginx = field.nginx.as_ref();
-        entries.extend(nginx.map(|target: &Target| entry("nginx", target, upstream)));
-        entries.extend(FORMATS.map(|client| entry("omniglot", &field.omniglot, client)));
-        let mut found = measure(entries, rounds, time).await?;
-        let omniglot = found.split_off(found.len() - FORMATS.len());
-        let mut found = found.into_iter();
-        let mut next = || found.next();
+        let nginx = targets.nginx.as_ref();
+        variants.extend(nginx.map(|target: &Target| variant("nginx", target, upstream)));
+        variants.extend(FORMATS.map(|client| variant("omniglot", &targets.omniglot, client)));
+        let mut results = measure(variants, rounds, time).await?;
+        let omniglot = results.split_off(results.len() - FORMATS.len());
+        let mut results = results.into_iter();
+        let mut next = || results.next();
         let (Some(direct), Some(bare), Some(bare_mimalloc)) = (next(), next(), next()) else {
-            anyhow::bail!("a leg without rounds");
+            anyhow::bail!("a variant without results");
         };
-        groups.push(Group {
+        groups.push(UpstreamGroup {
             upstream,
             direct,
             bare,
@@ -125,8 +132,10 @@ async fn groups(
     Ok(groups)
 }
 
-/// All pairs with their titles: client, then upstream.
-fn each(groups: &[Group]) -> impl Iterator<Item = (String, Format, &Group, &Rounds)> {
+/// Iterates over all pairs: title, client's format, group and results.
+fn iter_pairs(
+    groups: &[UpstreamGroup],
+) -> impl Iterator<Item = (String, Format, &UpstreamGroup, &Rounds)> {
     groups.iter().flat_map(|group| {
         group.omniglot.iter().map(move |(client, rounds)| {
             let pair = format!("{} → {}", client.name(), group.upstream.name());
@@ -135,9 +144,9 @@ fn each(groups: &[Group]) -> impl Iterator<Item = (String, Format, &Group, &Roun
     })
 }
 
-fn report(work: &Work, connections: u16, groups: &[Group]) {
-    let per_event = |cpu: f64| figure(work.events.map(|events| cpu / events as f64), 2);
-    let mut ours = table(
+fn report(workload: &Workload, connections: u16, groups: &[UpstreamGroup]) {
+    let per_event = |cpu: f64| format_number(workload.events.map(|events| cpu / events as f64), 2);
+    let mut ours = new_table(
         1,
         &[
             "omniglot, client → upstream",
@@ -151,62 +160,62 @@ fn report(work: &Work, connections: u16, groups: &[Group]) {
             "requests/s",
         ],
     );
-    for (pair, _, group, rounds) in each(groups) {
+    for (pair, _, group, rounds) in iter_pairs(groups) {
         let nginx = group.nginx.as_ref();
         ours.add_row([
             pair,
-            rounds.cpu_ratio(&group.bare).ratio(),
-            rounds.cpu_ratio(&group.bare_mimalloc).ratio(),
-            figure(nginx.map(|nginx| rounds.cpu_ratio(nginx).median), 2),
+            rounds.cpu_ratio(&group.bare).format_ratio(),
+            rounds.cpu_ratio(&group.bare_mimalloc).format_ratio(),
+            format_number(nginx.map(|nginx| rounds.cpu_ratio(nginx).median), 2),
             rounds
-                .ratio(&group.bare, |one| one.requests_per_second)
-                .ratio(),
-            figure(
+                .ratio(&group.bare, |sample| sample.requests_per_second)
+                .format_ratio(),
+            format_number(
                 Some(
                     rounds
-                        .ratio(&group.direct, |one| one.requests_per_second)
+                        .ratio(&group.direct, |sample| sample.requests_per_second)
                         .median,
                 ),
                 2,
             ),
-            figure(Some(rounds.cpu()), 1),
+            format_number(Some(rounds.cpu()), 1),
             per_event(rounds.cpu()),
-            figure(Some(rounds.speed()), 0),
+            format_number(Some(rounds.throughput()), 0),
         ]);
     }
     let header = [
-        "beside it",
+        "reference",
         "format",
         "CPU to bare",
         "CPU µs/request",
         "CPU µs/event",
         "requests/s",
     ];
-    let mut others = table(2, &header);
+    let mut references = new_table(2, &header);
     for group in groups {
-        let legs = [
+        let variants = [
             ("direct: CPU of the mock", Some(&group.direct)),
             ("bare pingora", Some(&group.bare)),
             (BARE_MIMALLOC, Some(&group.bare_mimalloc)),
             ("nginx", group.nginx.as_ref()),
         ];
-        for (title, rounds) in legs {
+        for (title, rounds) in variants {
             let Some(rounds) = rounds else { continue };
-            // The mock is no proxy: its CPU time is there for orientation.
+            // The mock is not a proxy: its CPU time is for orientation.
             let is_compared = ["nginx", BARE_MIMALLOC].contains(&title);
             let ratio = is_compared.then(|| rounds.cpu_ratio(&group.bare).median);
-            others.add_row([
+            references.add_row([
                 title.to_owned(),
                 group.upstream.name().to_owned(),
-                figure(ratio, 2),
-                figure(Some(rounds.cpu()), 1),
+                format_number(ratio, 2),
+                format_number(Some(rounds.cpu()), 1),
                 per_event(rounds.cpu()),
-                figure(Some(rounds.speed()), 0),
+                format_number(Some(rounds.throughput()), 0),
             ]);
         }
     }
     println!(
-        "\n## {}, {connections} connections\n\n{ours}\n\n{others}",
-        work.title
+        "\n## {}, {connections} connections\n\n{ours}\n\n{references}",
+        workload.title
     );
 }

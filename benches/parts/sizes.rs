@@ -2,56 +2,56 @@
 
 use anyhow::Result;
 
-use super::Terms;
+use super::RunOptions;
 use crate::formats::{Format, KEY};
-use crate::round::{Entry, measure};
-use crate::setup::Ground;
-use crate::table::{figure, table};
-use crate::targets::Field;
-use crate::work::{Request, Work};
+use crate::round::{Variant, measure};
+use crate::setup::TestSetup;
+use crate::table::{format_number, new_table};
+use crate::targets::Targets;
+use crate::workload::{Request, Workload};
 
 const KIB: usize = 1024;
 const SIZES: [usize; 6] = [1, 16, 256, 1024, 4 * 1024, 20 * 1024];
 
-/// Few, so that what is in flight at once stays small.
+/// Few, so that little memory is in flight at once.
 const CONNECTIONS: u16 = 2;
 
-/// The work with so many bytes of text.
-type WorkOf = fn(usize) -> Work;
+/// Returns the workload with this many bytes of text.
+type SizedWorkload = fn(usize) -> Workload;
 
-pub async fn run(terms: &Terms) -> Result<()> {
-    let field = Field::start(terms, "sizes").await?;
-    let sizes: Vec<usize> = terms.scaled(SIZES.to_vec(), vec![1, 256]);
-    let kinds: [(&str, WorkOf); 2] = [
-        ("requests", Work::long_request),
-        ("replies", Work::long_reply),
+pub async fn run(options: &RunOptions) -> Result<()> {
+    let targets = Targets::start(options, "sizes").await?;
+    let sizes: Vec<usize> = options.scaled(SIZES.to_vec(), vec![1, 256]);
+    let kinds: [(&str, SizedWorkload); 2] = [
+        ("requests", Workload::long_request),
+        ("responses", Workload::long_response),
     ];
-    for (kind, work_of) in kinds {
+    for (kind, sized_workload) in kinds {
         eprintln!("sizes of {kind}");
-        let legs = [
-            ("bare pingora, messages", &field.bare, Format::Messages),
+        let proxies = [
+            ("bare pingora, messages", &targets.bare, Format::Messages),
             (
                 "omniglot, messages → messages",
-                &field.omniglot,
+                &targets.omniglot,
                 Format::Messages,
             ),
-            ("omniglot, chat → messages", &field.omniglot, Format::Chat),
+            ("omniglot, chat → messages", &targets.omniglot, Format::Chat),
         ];
-        let mut entries = Vec::new();
+        let mut variants = Vec::new();
         for &size in &sizes {
-            let work = work_of(size * KIB);
-            for (title, target, client) in legs {
-                let model = Ground::model(Format::Messages);
-                entries.push(Entry {
+            let workload = sized_workload(size * KIB);
+            for (title, target, client) in proxies {
+                let model = TestSetup::model(Format::Messages);
+                variants.push(Variant {
                     title: format!("{title}, {kind} of {size} KiB"),
                     target,
-                    requests: vec![Request::new(&work, client, &model, KEY, target.address)],
+                    requests: vec![Request::new(&workload, client, &model, KEY, target.address)],
                     connections: CONNECTIONS,
                 });
             }
         }
-        let found = measure(entries, terms.rounds, terms.time).await?;
-        let mut table = table(
+        let results = measure(variants, options.rounds, options.time).await?;
+        let mut table = new_table(
             1,
             &[
                 kind,
@@ -62,17 +62,17 @@ pub async fn run(terms: &Terms) -> Result<()> {
                 "requests/s",
             ],
         );
-        for (number, (title, ..)) in legs.iter().enumerate() {
-            for (place, &size) in sizes.iter().enumerate() {
-                let group = &found[place * legs.len()..][..legs.len()];
+        for (number, (title, ..)) in proxies.iter().enumerate() {
+            for (index, &size) in sizes.iter().enumerate() {
+                let group = &results[index * proxies.len()..][..proxies.len()];
                 let rounds = &group[number];
                 table.add_row([
                     (*title).to_owned(),
                     size.to_string(),
-                    rounds.cpu_ratio(&group[0]).ratio(),
-                    figure(Some(rounds.cpu()), 1),
-                    figure(Some(rounds.cpu() * 1024.0 / size as f64), 1),
-                    figure(Some(rounds.speed()), 1),
+                    rounds.cpu_ratio(&group[0]).format_ratio(),
+                    format_number(Some(rounds.cpu()), 1),
+                    format_number(Some(rounds.cpu() * 1024.0 / size as f64), 1),
+                    format_number(Some(rounds.throughput()), 1),
                 ]);
             }
         }

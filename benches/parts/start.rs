@@ -1,4 +1,4 @@
-//! Measures the time to the first response, the idle demo, and the size of the binary.
+//! Measures the time to the first response, the memory of the idle demo, and the size of the binary.
 
 use std::fs::{self, File};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -10,42 +10,42 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use tokio::time::sleep;
 
-use super::Terms;
+use super::RunOptions;
 use crate::aims::{Aim, Aims};
 use crate::connection::Connection;
-use crate::formats::{Format, KEY, Question};
+use crate::formats::{Conversation, Format, KEY};
 use crate::process::{Process, free_addresses, mebibytes};
-use crate::setup::Ground;
-use crate::statistics::Spread;
-use crate::table::{figure, table};
-use crate::targets::{SHAPE, start_mock};
+use crate::setup::TestSetup;
+use crate::statistics::Summary;
+use crate::table::{format_number, new_table};
+use crate::targets::{CONFIG_OPTIONS, start_mock};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_omniglot");
 
-/// The demo has no config: its address, key and model are what its greeting says.
+/// The address, key and model of the demo, as it prints them when it starts.
 const DEMO: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 const DEMO_KEY: &str = "omniglot-demo-key";
 const DEMO_MODEL: &str = "demo-chat";
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Until what a start has touched is settled.
-const REST: Duration = Duration::from_secs(1);
+/// The time after the first response until the process counts as idle.
+const IDLE_DELAY: Duration = Duration::from_secs(1);
 
-pub async fn run(terms: &Terms, aims: &mut Aims) -> Result<()> {
-    let starts = terms.scaled(10, 1);
-    let room = terms.room("start")?;
-    let mut found = table(1, &["start", "median", "least", "most"]);
-    let mut add = |title: &str, spread: Spread, digits| {
-        let cells = [spread.median, spread.least, spread.most].map(|one| figure(Some(one), digits));
-        let [median, least, most] = cells;
-        found.add_row([title.to_owned(), median, least, most]);
+pub async fn run(options: &RunOptions, aims: &mut Aims) -> Result<()> {
+    let starts = options.scaled(10, 1);
+    let directory = options.create_directory("start")?;
+    let mut table = new_table(1, &["start", "median", "minimum", "maximum"]);
+    let mut add = |title: &str, summary: Summary| {
+        let values = [summary.median, summary.minimum, summary.maximum];
+        let [median, minimum, maximum] = values.map(|value| format_number(Some(value), 1));
+        table.add_row([title.to_owned(), median, minimum, maximum]);
     };
 
-    let (times, resident) = demo(&room, starts).await?;
-    let (times, resident) = (Spread::of(times), Spread::of(resident));
-    add("demo: ms to first answer", times, 1);
-    add("demo: resident MiB when idle after it", resident, 1);
+    let (times, resident) = measure_demo(&directory, starts).await?;
+    let (times, resident) = (Summary::of(times), Summary::of(resident));
+    add("demo: ms to first response", times);
+    add("demo: resident MiB when idle after it", resident);
     aims.judge(
         Aim::Start,
         times.median,
@@ -57,81 +57,81 @@ pub async fn run(terms: &Terms, aims: &mut Aims) -> Result<()> {
         format!("median of {starts} starts"),
     );
 
-    let times = configured(&room, starts).await?;
+    let times = measure_configured(&directory, starts).await?;
     add(
-        "with the config of this bench: ms to first answer",
-        Spread::of(times),
-        1,
+        "with the config of this bench: ms to first response",
+        Summary::of(times),
     );
-    let (size, how) = binary_size(&room)?;
-    aims.judge(Aim::Binary, size, how);
-    println!("\n## Start and size\n\n{found}\n\nbinary: {size:.1} MiB, {how}");
+    let (size, kind) = binary_size(&directory)?;
+    aims.judge(Aim::Binary, size, kind);
+    println!("\n## Start and size\n\n{table}\n\nbinary: {size:.1} MiB, {kind}");
     Ok(())
 }
 
-/// Milliseconds to the first answer, and the memory some time after it.
-async fn demo(room: &Path, starts: usize) -> Result<(Vec<f64>, Vec<f64>)> {
-    // Tests that use the same ports hold the same lock.
+/// Returns the milliseconds to the first response of each start, and the MiB of resident memory some time after it.
+async fn measure_demo(directory: &Path, starts: usize) -> Result<(Vec<f64>, Vec<f64>)> {
+    // Tests that use the same ports take the same lock.
     let lock = std::env::temp_dir().join("omniglot-demo-test.lock");
     let lock = File::options().create(true).append(true).open(lock)?;
     lock.lock()?;
-    let request = hello(DEMO, DEMO_KEY, DEMO_MODEL);
+    let request = encode_hello(DEMO, DEMO_KEY, DEMO_MODEL);
     let (mut times, mut resident) = (Vec::new(), Vec::new());
     for number in 1..=starts {
         eprintln!("start of the demo, {number}");
-        let taken = Connection::open(DEMO).await.is_ok();
+        let is_in_use = Connection::open(DEMO).await.is_ok();
         ensure!(
-            !taken,
+            !is_in_use,
             "another process listens on {DEMO}, which the demo needs"
         );
         let mut command = Command::new(BINARY);
-        command.current_dir(room);
+        command.current_dir(directory);
         let begin = Instant::now();
-        let process = Process::start("demo", &mut command, room)?;
-        first_answer(DEMO, &request, begin, &process).await?;
+        let process = Process::start("demo", &mut command, directory)?;
+        wait_for_response(DEMO, &request, begin, &process).await?;
         times.push(begin.elapsed().as_secs_f64() * 1e3);
-        sleep(REST).await;
-        resident.push(mebibytes(process.vitals()?.resident));
+        sleep(IDLE_DELAY).await;
+        resident.push(mebibytes(process.resource_usage()?.resident));
     }
     Ok((times, resident))
 }
 
-async fn configured(room: &Path, starts: usize) -> Result<Vec<f64>> {
-    let mock = start_mock(room).await?;
+/// Returns the milliseconds to the first response of each start with the config of the benchmark.
+async fn measure_configured(directory: &Path, starts: usize) -> Result<Vec<f64>> {
+    let mock = start_mock(directory).await?;
     let mut times = Vec::new();
     for number in 1..=starts {
         eprintln!("start with a config, {number}");
         let [listen, admin] = free_addresses()?;
-        let ground = Ground {
+        let setup = TestSetup {
             mock: mock.address,
             listen,
             admin,
         };
-        let file = room.join("start.yaml");
-        fs::write(&file, ground.config(&SHAPE))?;
-        let request = hello(listen, KEY, &Ground::model(Format::Chat));
+        let file = directory.join("start.yaml");
+        fs::write(&file, setup.config(&CONFIG_OPTIONS))?;
+        let request = encode_hello(listen, KEY, &TestSetup::model(Format::Chat));
         let mut command = Command::new(BINARY);
         command.arg("run").arg("-c").arg(file);
         let begin = Instant::now();
-        let process = Process::start("start", &mut command, room)?;
-        first_answer(listen, &request, begin, &process).await?;
+        let process = Process::start("start", &mut command, directory)?;
+        wait_for_response(listen, &request, begin, &process).await?;
         times.push(begin.elapsed().as_secs_f64() * 1e3);
     }
     Ok(times)
 }
 
-fn hello(address: SocketAddr, key: &str, model: &str) -> Vec<u8> {
-    let question = Question {
+fn encode_hello(address: SocketAddr, key: &str, model: &str) -> Vec<u8> {
+    let conversation = Conversation {
         model,
         stream: false,
         system: "",
         turns: &["Hello"],
     };
-    Format::Chat.wire(address, key, &question)
+    Format::Chat.encode_request(address, key, &conversation)
 }
 
-/// Tries every millisecond.
-async fn first_answer(
+/// Sends the request every millisecond until its response is a 200.
+async fn wait_for_response(
     address: SocketAddr,
     request: &[u8],
     begin: Instant,
@@ -147,26 +147,28 @@ async fn first_answer(
             return Ok(());
         };
         ensure!(
-            begin.elapsed() < PATIENCE,
-            "no first answer: {failure:#}\n{}",
+            begin.elapsed() < START_TIMEOUT,
+            "timeout before the first response: {failure:#}\n{}",
             process.output()
         );
         thread::sleep(Duration::from_millis(1));
     }
 }
 
-/// In MiB, without symbols where these can be taken away, and whether they were.
-fn binary_size(room: &Path) -> Result<(f64, &'static str)> {
-    let stripped = room.join("stripped");
+/// Returns the size of the binary in MiB, stripped if the program `strip` is installed, and whether it is.
+fn binary_size(directory: &Path) -> Result<(f64, &'static str)> {
+    let stripped = directory.join("stripped");
     let mut strip = Command::new("strip");
     strip.arg("-o").arg(&stripped).arg(BINARY);
     let run = strip.stdout(Stdio::null()).stderr(Stdio::null()).status();
     let is_stripped = run.is_ok_and(|status| status.success());
-    let (file, how) = if is_stripped {
+    let (file, kind) = if is_stripped {
         (stripped.as_path(), "stripped")
     } else {
-        (Path::new(BINARY), "as it was built: there is no strip here")
+        (Path::new(BINARY), "not stripped: strip is not installed")
     };
-    let bytes = fs::metadata(file).context("the binary is gone")?.len();
-    Ok((mebibytes(bytes / 1024), how))
+    let bytes = fs::metadata(file)
+        .context("cannot read the size of the binary")?
+        .len();
+    Ok((mebibytes(bytes / 1024), kind))
 }

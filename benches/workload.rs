@@ -1,11 +1,11 @@
-//! The kinds of work: the request for every leg, and the check of a complete response.
+//! The workloads: the request that every variant sends, and the check that a response is complete.
 
 use std::net::SocketAddr;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
-use crate::formats::{Ending, Format, KEY, Question, post};
+use crate::formats::{Conversation, Format, KEY, Outcome, encode_post};
 
 const SYSTEM: &str = "You are the assistant of a small library. Answer in plain sentences, name the shelf when you know \
     it, and say so when you do not.";
@@ -16,65 +16,66 @@ const TURNS: [&str; 2] = [
 const LAST: &str =
     "Which of them would you give to a reader of fourteen who likes maps more than dates, and why?";
 
-/// One kind of work; the words of the prompt by which the mock knows what to answer.
+/// A kind of request and response; directives in the prompt determine what the mock sends.
 #[derive(Clone, Debug)]
-pub struct Work {
+pub struct Workload {
     pub title: String,
-    /// Pieces of content in a stream; none: the answer is JSON.
+    /// The number of content deltas in a stream; `None` if the response is JSON.
     pub events: Option<usize>,
-    wish: String,
-    /// Bytes of text that the request holds beside the conversation.
+    directives: String,
+    /// Bytes of text that are added to the conversation of the request.
     filler: usize,
 }
 
-impl Work {
+impl Workload {
     pub fn json() -> Self {
         Self {
             title: "JSON".to_owned(),
             events: None,
-            wish: String::new(),
+            directives: String::new(),
             filler: 0,
         }
     }
 
-    /// As fast as it can be sent.
+    /// A stream that the mock sends as fast as it can.
     pub fn stream(events: usize) -> Self {
         Self {
             title: format!("stream of {events} events at full speed"),
             events: Some(events),
-            wish: format!("mock:events={events}"),
+            directives: format!("mock:events={events}"),
             filler: 0,
         }
     }
 
+    /// A stream with a delta every 5 ms.
     pub fn paced(events: usize) -> Self {
         Self {
             title: format!("stream of {events} events, 5 ms apart"),
             events: Some(events),
-            wish: format!("mock:events={events} mock:pace=5ms"),
+            directives: format!("mock:events={events} mock:pace=5ms"),
             filler: 0,
         }
     }
 
-    /// A short answer to a request with so much text in it.
+    /// A request with `bytes` bytes of text, and a short response.
     pub fn long_request(bytes: usize) -> Self {
         Self {
-            wish: "mock:text=Yes.".to_owned(),
+            directives: "mock:text=Yes.".to_owned(),
             filler: bytes,
             ..Self::json()
         }
     }
 
-    /// An answer with about so much text in it: a word of the mock and its space are five bytes on average.
-    pub fn long_reply(bytes: usize) -> Self {
+    /// A response with about `bytes` bytes of text: a word of the mock and its space are five bytes on average.
+    pub fn long_response(bytes: usize) -> Self {
         Self {
-            wish: format!("mock:long={}", (bytes / 5).max(1)),
+            directives: format!("mock:long={}", (bytes / 5).max(1)),
             ..Self::json()
         }
     }
 }
 
-/// A request as it goes over the wire, built once and sent many times.
+/// An encoded request, which is built once and sent many times.
 pub struct Request {
     pub client: Format,
     events: Option<usize>,
@@ -82,26 +83,36 @@ pub struct Request {
 }
 
 impl Request {
-    pub fn new(work: &Work, client: Format, model: &str, key: &str, address: SocketAddr) -> Self {
-        let last = format!("{LAST} {}", work.wish);
+    pub fn new(
+        workload: &Workload,
+        client: Format,
+        model: &str,
+        key: &str,
+        address: SocketAddr,
+    ) -> Self {
+        let last = format!("{LAST} {}", workload.directives);
         let line =
             "The tide comes in twice a day, and twice a day it goes out again; nobody asks why.\n";
-        let filled = [TURNS[0], "\n", &line.repeat(work.filler / line.len())].concat();
-        let first = if work.filler > 0 { &filled } else { TURNS[0] };
-        let question = Question {
+        let filled = [TURNS[0], "\n", &line.repeat(workload.filler / line.len())].concat();
+        let first = if workload.filler > 0 {
+            &filled
+        } else {
+            TURNS[0]
+        };
+        let conversation = Conversation {
             model,
-            stream: work.events.is_some(),
+            stream: workload.events.is_some(),
             system: SYSTEM,
             turns: &[first, TURNS[1], &last],
         };
         Self {
             client,
-            events: work.events,
-            bytes: client.wire(address, key, &question),
+            events: workload.events,
+            bytes: client.encode_request(address, key, &conversation),
         }
     }
 
-    /// A chat request with so many tools: little to carry for what there is to translate.
+    /// Encodes a chat request with `count` tools, which take much CPU to translate for their size.
     pub fn with_tools(count: usize, model: &str, address: SocketAddr) -> Self {
         let tool = |number: usize| {
             let parameters = json!({
@@ -130,7 +141,7 @@ impl Request {
         Self {
             client: Format::Chat,
             events: None,
-            bytes: post(address, KEY, "/v1/chat/completions", &body),
+            bytes: encode_post(address, KEY, "/v1/chat/completions", &body),
         }
     }
 
@@ -142,32 +153,35 @@ impl Request {
         self.events.is_some()
     }
 
-    /// The check of every answer: cheap, so that the load leaves the cores to the processes under test.
-    pub fn check_end(&self, answer: &[u8]) -> Result<()> {
+    /// Checks the end of a response: cheap, so that the load generator leaves the cores to the processes under test.
+    pub fn check_end(&self, response: &[u8]) -> Result<()> {
         if self.is_streamed() {
-            let ending = self.client.ending(200, answer);
-            ensure!(ending == Ending::Whole, "a stream without its last event");
+            let outcome = self.client.classify_response(200, response);
+            ensure!(
+                outcome == Outcome::Complete,
+                "a stream without its last event"
+            );
         } else {
-            let end = answer.trim_ascii_end().last();
-            ensure!(end == Some(&b'}'), "a JSON answer without its end");
+            let end = response.trim_ascii_end().last();
+            ensure!(end == Some(&b'}'), "a JSON response without its end");
         }
         Ok(())
     }
 
-    /// The check of the first answer of a leg: that it is what was asked for.
-    pub fn check_whole(&self, answer: &[u8]) -> Result<()> {
-        self.check_end(answer)?;
+    /// Checks the content of a response, as is done for the first one of every variant.
+    pub fn check_content(&self, response: &[u8]) -> Result<()> {
+        self.check_end(response)?;
         let Some(events) = self.events else {
-            let answer: Value = serde_json::from_slice(answer)?;
-            let text = reply_text(self.client, &answer).and_then(Value::as_str);
+            let response: Value = serde_json::from_slice(response)?;
+            let text = response_text(self.client, &response).and_then(Value::as_str);
             ensure!(
                 text.is_some_and(|text| !text.is_empty()),
-                "no text in {answer}"
+                "no text in {response}"
             );
             return Ok(());
         };
         let mut deltas = 0;
-        for line in str::from_utf8(answer)?.lines() {
+        for line in str::from_utf8(response)?.lines() {
             let Some(data) = line.strip_prefix("data: ").filter(|data| *data != "[DONE]") else {
                 continue;
             };
@@ -177,14 +191,14 @@ impl Request {
         }
         ensure!(
             deltas == events,
-            "{deltas} pieces of content instead of {events}"
+            "{deltas} content deltas instead of {events}"
         );
         Ok(())
     }
 }
 
-fn reply_text(client: Format, reply: &Value) -> Option<&Value> {
-    reply.pointer(match client {
+fn response_text(client: Format, response: &Value) -> Option<&Value> {
+    response.pointer(match client {
         Format::Chat => "/choices/0/message/content",
         Format::Messages => "/content/0/text",
         Format::Native => "/candidates/0/content/parts/0/text",

@@ -1,4 +1,4 @@
-//! Measures the memory of open streams: many at once, each with content and then silent, next to the same through a bare proxy.
+//! Measures the memory of many open streams, next to the same through a bare proxy, and of a long one.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,16 +8,16 @@ use clap::Args;
 
 use crate::connection::Connection;
 use crate::formats::{FORMATS, Format};
-use crate::open_streams::{AIM, Streams};
+use crate::open_streams::{AIM, OpenStreams};
 use crate::process::{free_addresses, load_average, mebibytes};
-use crate::setup::{Ground, Shape};
+use crate::setup::{ConfigOptions, TestSetup};
 
-/// By how much a stream may raise the memory when it is ten times as long, in KiB.
-const AIM_OF_LENGTH: u64 = 4 * 1024;
+/// The memory that a stream of ten times the length may need beyond a shorter one, in KiB.
+const LONG_STREAM_AIM: u64 = 4 * 1024;
 
 #[derive(Args)]
-pub struct Options {
-    /// Streams that are open at once
+pub struct MemoryOptions {
+    /// Number of concurrent streams
     #[arg(long, default_value_t = 5000, value_parser = clap::value_parser!(u16).range(1..=8000))]
     streams: u16,
     /// Client and upstream formats, as in chat:messages
@@ -30,12 +30,12 @@ pub struct Options {
     /// Seconds between two events of a stream
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=15))]
     pace: u16,
-    /// Events of the long stream; a tenth of them are sent before, for comparison
+    /// Events of the long stream; one of a tenth of them is sent before, for comparison
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
     events: u32,
 }
 
-impl Options {
+impl MemoryOptions {
     pub fn quick() -> Self {
         Self {
             streams: 20,
@@ -49,83 +49,90 @@ impl Options {
 
 fn parse_pair(text: &str) -> Result<(Format, Format)> {
     let format = |name: &str| {
-        let found = FORMATS.into_iter().find(|format| format.name() == name);
-        found.with_context(|| format!("{name} is no format"))
+        let format = FORMATS.into_iter().find(|format| format.name() == name);
+        format.with_context(|| format!("unknown format {name}"))
     };
-    let (client, upstream) = text.split_once(':').context("two formats and a colon")?;
+    let (client, upstream) = text
+        .split_once(':')
+        .context("must be two formats and a colon between them")?;
     Ok((format(client)?, format(upstream)?))
 }
 
-pub async fn run(options: &Options, directory: &Path) -> Result<()> {
+pub async fn run(options: &MemoryOptions, directory: &Path) -> Result<()> {
     println!(
         "{} streams at once, prompts of {} bytes, load average {}\n",
         options.streams,
         options.prompt,
         load_average()?
     );
-    let streams = Streams {
+    let streams = OpenStreams {
         count: options.streams,
         prompt: options.prompt,
         pace: Duration::from_secs(options.pace.into()),
     };
-    let bare = streams.held(directory, None).await?;
+    let bare = streams.measure_memory(directory, None).await?;
     println!("bare pingora, chat: {bare:.1} KiB a stream");
     let mut missed = 0;
     for &pair in &options.pairs {
-        let held = streams.held(directory, Some(pair)).await?;
-        let (beyond, word) = (
-            held - bare,
-            if held - bare <= AIM { "met" } else { "MISSED" },
+        let kibibytes = streams.measure_memory(directory, Some(pair)).await?;
+        let (beyond, verdict) = (
+            kibibytes - bare,
+            if kibibytes - bare <= AIM {
+                "met"
+            } else {
+                "MISSED"
+            },
         );
         missed += usize::from(beyond > AIM);
         let (client, upstream) = (pair.0.name(), pair.1.name());
         println!(
-            "{client} from {upstream}: {held:.1} KiB a stream, {beyond:.1} beyond bare, aim {AIM} {word}"
+            "{client} from {upstream}: {kibibytes:.1} KiB a stream, {beyond:.1} beyond bare, aim {AIM} {verdict}"
         );
     }
     for &pair in &options.pairs {
-        missed += usize::from(!by_length(options, directory, pair).await?);
+        missed += usize::from(!check_long_stream(options, directory, pair).await?);
     }
     ensure!(missed == 0, "{missed} aims missed");
     Ok(())
 }
 
-/// Whether a long stream leaves the memory where one of a tenth of its length has left it.
-async fn by_length(
-    options: &Options,
+/// Returns whether the peak memory after a long stream is nearly that after one of a tenth of its length.
+async fn check_long_stream(
+    options: &MemoryOptions,
     directory: &Path,
     (client, upstream): (Format, Format),
 ) -> Result<bool> {
     let [mock, listen, admin] = free_addresses()?;
-    let ground = Ground {
+    let setup = TestSetup {
         mock,
         listen,
         admin,
     };
-    let _mock = ground.start_mock(directory).await?;
-    let process = ground
-        .start_gateway(directory, &ground.config(&Shape::SOAK))
+    let _mock = setup.start_mock(directory).await?;
+    let process = setup
+        .start_gateway(directory, &setup.config(&ConfigOptions::SOAK))
         .await?;
-    let mut figures = Vec::new();
+    let mut results = Vec::new();
     for events in [options.events / 10, options.events] {
-        let wish = format!("mock:events={events}");
-        let request = client.request(listen, &Ground::model(upstream), &wish);
+        let directives = format!("mock:events={events}");
+        let request =
+            client.encode_stream_request(listen, &TestSetup::model(upstream), &directives);
         let mut connection = Connection::open(listen).await?;
-        let status = connection.ask(&request).await?;
+        let status = connection.send_request(&request).await?;
         ensure!(status == 200, "status {status}");
         let mut bytes = 0;
-        while let Some(piece) = connection.piece().await? {
-            bytes += piece.len() as u64;
+        while let Some(chunk) = connection.read_body().await? {
+            bytes += chunk.len() as u64;
         }
-        figures.push((bytes / 1024, process.vitals()?.peak));
+        results.push((bytes / 1024, process.resource_usage()?.peak));
     }
-    let [(short, low), (long, high)] = figures[..] else {
+    let [(short, low), (long, high)] = results[..] else {
         bail!("two streams were read");
     };
-    let is_met = high - low <= AIM_OF_LENGTH;
-    // The last events of this format repeat the text, which a translation has to keep for them.
+    let is_met = high - low <= LONG_STREAM_AIM;
+    // The last events of the responses format repeat the whole text, so a translation has to keep it.
     let is_judged = client != Format::Responses || client == upstream;
-    let word = match (is_judged, is_met) {
+    let verdict = match (is_judged, is_met) {
         (false, _) => "does not apply",
         (true, true) => "met",
         (true, false) => "MISSED",
@@ -138,8 +145,8 @@ async fn by_length(
         mebibytes(low),
         mebibytes(long),
         mebibytes(high),
-        AIM_OF_LENGTH / 1024,
-        word
+        LONG_STREAM_AIM / 1024,
+        verdict
     );
     Ok(is_met || !is_judged)
 }
