@@ -1,4 +1,4 @@
-"""How the openai client speaks the chat format."""
+"""Adapter of the openai client to the chat format."""
 
 import base64
 import json
@@ -18,7 +18,7 @@ ERRORS = {
     503: openai.InternalServerError,
     529: openai.InternalServerError,
 }
-KINDS = {
+ERROR_TYPES = {
     **dict.fromkeys((400, 401, 403, 404, 413), "invalid_request_error"),
     429: "rate_limit_error",
     **dict.fromkeys((500, 502, 503, 529), "server_error"),
@@ -33,16 +33,16 @@ def connect_async(gateway, key):
     return openai.AsyncOpenAI(base_url=f"{gateway}/v1", api_key=key, max_retries=0, timeout=60)
 
 
-def user(prompt, picture=None, paper=None, sound=None):
+def user(prompt, image=None, document=None, audio=None):
     parts = [{"type": "text", "text": prompt}]
-    if picture:
-        url = "data:image/png;base64," + base64.b64encode(picture).decode()
+    if image:
+        url = "data:image/png;base64," + base64.b64encode(image).decode()
         parts.append({"type": "image_url", "image_url": {"url": url}})
-    if paper:
-        data = "data:application/pdf;base64," + base64.b64encode(paper).decode()
+    if document:
+        data = "data:application/pdf;base64," + base64.b64encode(document).decode()
         parts.append({"type": "file", "file": {"file_data": data, "filename": "paper.pdf"}})
-    if sound:
-        audio = {"data": base64.b64encode(sound).decode(), "format": "wav"}
+    if audio:
+        audio = {"data": base64.b64encode(audio).decode(), "format": "wav"}
         parts.append({"type": "input_audio", "input_audio": audio})
     return [{"role": "user", "content": parts if parts[1:] else prompt}]
 
@@ -57,20 +57,20 @@ def body(model, turns, tools=()):
     return fields
 
 
-def thoughtful():
+def reasoning_options():
     return {"reasoning_effort": "low"}
 
 
-def forced(name):
+def force_tool(name):
     return {"tool_choice": {"type": "function", "function": {"name": name}}}
 
 
-def instructed(words, prompt):
-    """A conversation under standing instructions, and what else must be sent for them."""
-    return [{"role": "system", "content": words}, *user(prompt)], {}
+def with_instructions(instructions, prompt):
+    """Returns the turns and the further fields of a request with system instructions."""
+    return [{"role": "system", "content": instructions}, *user(prompt)], {}
 
 
-def ask(client, model, turns, tools=(), **more):
+def send(client, model, turns, tools=(), **more):
     return client.chat.completions.create(**body(model, turns, tools), **more)
 
 
@@ -79,14 +79,14 @@ def stream(client, model, turns, tools=()):
     return client.chat.completions.create(**body(model, turns, tools), **options)
 
 
-def gather(client, model, turns, tools=(), **more):
-    """A stream, put together by the SDK's own helper."""
-    asked = {**body(model, turns, tools), "stream_options": {"include_usage": True}, **more}
-    with client.chat.completions.stream(**asked) as events:
+def collect_stream(client, model, turns, tools=(), **more):
+    """Returns the whole response of a stream, by the SDK's own helper."""
+    fields = {**body(model, turns, tools), "stream_options": {"include_usage": True}, **more}
+    with client.chat.completions.stream(**fields) as events:
         return events.get_final_completion()
 
 
-async def ask_async(client, model, prompt):
+async def send_async(client, model, prompt):
     return await client.chat.completions.create(**body(model, prompt))
 
 
@@ -98,23 +98,23 @@ def delta(event):
     return (event.choices[0].delta.content or "") if event.choices else ""
 
 
-def event_counts(event):
-    return counts(event) if event.usage else None
+def event_token_counts(event):
+    return token_counts(event) if event.usage else None
 
 
-def text(reply):
-    return reply.choices[0].message.content or ""
+def text(response):
+    return response.choices[0].message.content or ""
 
 
-def refusal(reply):
-    return reply.choices[0].message.refusal
+def refusal(response):
+    return response.choices[0].message.refusal
 
 
-def model_of(reply):
-    return reply.model
+def model_of(response):
+    return response.model
 
 
-ENDINGS = {
+FINISH_REASONS = {
     "end": "stop",
     "length": "length",
     "filtered": "content_filter",
@@ -122,76 +122,76 @@ ENDINGS = {
 }
 
 
-def ending(reply):
-    return reply.choices[0].finish_reason
+def finish_reason(response):
+    return response.choices[0].finish_reason
 
 
-def outcome(reply):
-    """How it ended, the words of a refusal in the place for them, and the text."""
-    return ending(reply), refusal(reply), text(reply)
+def outcome(response):
+    """Returns the finish reason, the refusal and the text."""
+    return finish_reason(response), refusal(response), text(response)
 
 
 def stream_outcome(client, model, prompt):
-    """By the chunks: the SDK's helper makes an error of every ending but the natural one."""
+    """Reads the chunks: the SDK's helper raises an error for every finish reason but `stop`."""
     chunks = [chunk.choices[0] for chunk in stream(client, model, prompt) if chunk.choices]
-    ends = [chunk.finish_reason for chunk in chunks if chunk.finish_reason]
-    refused = "".join(chunk.delta.refusal or "" for chunk in chunks)
-    said = "".join(chunk.delta.content or "" for chunk in chunks)
-    return ends[-1], refused or None, said
+    finish_reasons = [chunk.finish_reason for chunk in chunks if chunk.finish_reason]
+    refusals = "".join(chunk.delta.refusal or "" for chunk in chunks)
+    texts = "".join(chunk.delta.content or "" for chunk in chunks)
+    return finish_reasons[-1], refusals or None, texts
 
 
-def tally(reply):
-    """All that went in, what of it was cached, all that came out, what of it was thought."""
-    usage = reply.usage
+def usage_details(response):
+    """Returns the tokens of the input, of its cached part, of the output, and of its reasoning part."""
+    usage = response.usage
     cached = usage.prompt_tokens_details.cached_tokens
-    thought = usage.completion_tokens_details.reasoning_tokens
-    return usage.prompt_tokens, cached, usage.completion_tokens, thought
+    reasoning = usage.completion_tokens_details.reasoning_tokens
+    return usage.prompt_tokens, cached, usage.completion_tokens, reasoning
 
 
-def counts(reply):
-    return reply.usage.prompt_tokens, reply.usage.completion_tokens
+def token_counts(response):
+    return response.usage.prompt_tokens, response.usage.completion_tokens
 
 
-def calls(reply):
-    made = reply.choices[0].message.tool_calls or []
-    return [(call.id, call.function.name, json.loads(call.function.arguments)) for call in made]
+def tool_calls(response):
+    calls = response.choices[0].message.tool_calls or []
+    return [(call.id, call.function.name, json.loads(call.function.arguments)) for call in calls]
 
 
-def ended_in_calls(reply):
-    return reply.choices[0].finish_reason == "tool_calls"
+def ended_with_tool_calls(response):
+    return response.choices[0].finish_reason == "tool_calls"
 
 
-def thought(reply):
-    """Text and seal of the first thought: neither is part of the format, so both are extras."""
-    message = reply.choices[0].message
+def reasoning(response):
+    """Returns the text and the signature of the reasoning: both are extensions of the format."""
+    message = response.choices[0].message
     details = getattr(message, "reasoning_details", None) or [{}]
-    return getattr(message, "reasoning_content", None), seal_of(details)
+    return getattr(message, "reasoning_content", None), signature_of(details)
 
 
-def seal_of(details):
-    seals = [detail.get("signature") or detail.get("data") for detail in details]
-    return next(filter(None, seals), None)
+def signature_of(details):
+    signatures = [detail.get("signature") or detail.get("data") for detail in details]
+    return next(filter(None, signatures), None)
 
 
-def follow(turns, reply, results, words=None):
-    """The conversation, gone on with what the tools said."""
-    said = reply.choices[0].message.to_dict()
-    answers = [
+def append_tool_results(turns, response, results, prompt=None):
+    """Returns the conversation with the response, the results of its tool calls, and a prompt."""
+    message = response.choices[0].message.to_dict()
+    tool_results = [
         {"role": "tool", "tool_call_id": call[0], "content": result}
-        for call, result in zip(calls(reply), results, strict=True)
+        for call, result in zip(tool_calls(response), results, strict=True)
     ]
-    return [*turns, said, *answers, *(user(words) if words else [])]
+    return [*turns, message, *tool_results, *(user(prompt) if prompt else [])]
 
 
-def parse(client, model, prompt, shape):
-    asked = body(model, prompt)
-    reply = client.chat.completions.parse(**asked, response_format=shape)
-    return reply.choices[0].message.parsed
+def parse(client, model, prompt, schema):
+    fields = body(model, prompt)
+    response = client.chat.completions.parse(**fields, response_format=schema)
+    return response.choices[0].message.parsed
 
 
-def parse_stream(client, model, prompt, shape):
-    reply = gather(client, model, prompt, response_format=shape)
-    return reply.choices[0].message.parsed
+def parse_stream(client, model, prompt, schema):
+    response = collect_stream(client, model, prompt, response_format=schema)
+    return response.choices[0].message.parsed
 
 
 def headers(client, model, prompt, **more):
@@ -207,7 +207,7 @@ def error_headers(error):
     return error.response.headers
 
 
-def error_kind(error):
+def error_type(error):
     return error.type
 
 

@@ -1,4 +1,4 @@
-"""How the anthropic client speaks the messages format."""
+"""Adapter of the anthropic client to the messages format."""
 
 import base64
 
@@ -17,7 +17,7 @@ ERRORS = {
     503: anthropic.InternalServerError,
     529: anthropic.InternalServerError,
 }
-KINDS = {
+ERROR_TYPES = {
     400: "invalid_request_error",
     401: "authentication_error",
     403: "permission_error",
@@ -39,12 +39,12 @@ def connect_async(gateway, key):
     return anthropic.AsyncAnthropic(base_url=gateway, api_key=key, max_retries=0, timeout=60)
 
 
-def user(prompt, picture=None, paper=None):
+def user(prompt, image=None, document=None):
     parts = [{"type": "text", "text": prompt}]
-    if picture:
-        parts.append({"type": "image", "source": source("image/png", picture)})
-    if paper:
-        parts.append({"type": "document", "source": source("application/pdf", paper)})
+    if image:
+        parts.append({"type": "image", "source": source("image/png", image)})
+    if document:
+        parts.append({"type": "document", "source": source("application/pdf", document)})
     return [{"role": "user", "content": parts if parts[1:] else prompt}]
 
 
@@ -63,20 +63,20 @@ def body(model, turns, tools=()):
     return fields
 
 
-def thoughtful():
+def reasoning_options():
     return {"thinking": {"type": "adaptive"}}
 
 
-def forced(name):
+def force_tool(name):
     return {"tool_choice": {"type": "tool", "name": name}}
 
 
-def instructed(words, prompt):
-    """A conversation under standing instructions, and what else must be sent for them."""
-    return user(prompt), {"system": words}
+def with_instructions(instructions, prompt):
+    """Returns the turns and the further fields of a request with system instructions."""
+    return user(prompt), {"system": instructions}
 
 
-def ask(client, model, turns, tools=(), **more):
+def send(client, model, turns, tools=(), **more):
     return client.messages.create(**body(model, turns, tools), **more)
 
 
@@ -84,13 +84,13 @@ def stream(client, model, turns, tools=()):
     return client.messages.create(**body(model, turns, tools), stream=True)
 
 
-def gather(client, model, turns, tools=(), **more):
-    """A stream, put together by the SDK's own helper."""
+def collect_stream(client, model, turns, tools=(), **more):
+    """Returns the whole response of a stream, by the SDK's own helper."""
     with client.messages.stream(**body(model, turns, tools), **more) as events:
         return events.get_final_message()
 
 
-async def ask_async(client, model, prompt):
+async def send_async(client, model, prompt):
     return await client.messages.create(**body(model, prompt))
 
 
@@ -104,22 +104,22 @@ def delta(event):
     return ""
 
 
-def event_counts(event):
-    """Of the last event that counts: it may leave out what the first has said."""
+def event_token_counts(event):
+    """Returns the counts of the last event with usage, which may leave out those of the first."""
     if event.type == "message_delta" and event.usage.input_tokens is not None:
         return event.usage.input_tokens, event.usage.output_tokens
     return None
 
 
-def text(reply):
-    return "".join(block.text for block in reply.content if block.type == "text")
+def text(response):
+    return "".join(block.text for block in response.content if block.type == "text")
 
 
-def model_of(reply):
-    return reply.model
+def model_of(response):
+    return response.model
 
 
-ENDINGS = {
+FINISH_REASONS = {
     "end": "end_turn",
     "length": "max_tokens",
     "filtered": "refusal",
@@ -127,70 +127,70 @@ ENDINGS = {
 }
 
 
-def ending(reply):
-    return reply.stop_reason
+def finish_reason(response):
+    return response.stop_reason
 
 
-def outcome(reply):
-    """How it ended, no words of a refusal since there is no place for them, and the text."""
-    return ending(reply), None, text(reply)
+def outcome(response):
+    """Returns the finish reason, no refusal since the format has no field for it, and the text."""
+    return finish_reason(response), None, text(response)
 
 
 def stream_outcome(client, model, prompt):
-    return outcome(gather(client, model, prompt))
+    return outcome(collect_stream(client, model, prompt))
 
 
-def tally(reply):
-    """All that went in, what of it was cached, all that came out, what of it was thought."""
-    usage = reply.usage
+def usage_details(response):
+    """Returns the tokens of the input, of its cached part, of the output, and of its reasoning part."""
+    usage = response.usage
     cached = usage.cache_read_input_tokens or 0
-    whole = usage.input_tokens + cached + (usage.cache_creation_input_tokens or 0)
-    return whole, cached, usage.output_tokens, usage.output_tokens_details.thinking_tokens
+    input_tokens = usage.input_tokens + cached + (usage.cache_creation_input_tokens or 0)
+    return input_tokens, cached, usage.output_tokens, usage.output_tokens_details.thinking_tokens
 
 
-def counts(reply):
-    return reply.usage.input_tokens, reply.usage.output_tokens
+def token_counts(response):
+    return response.usage.input_tokens, response.usage.output_tokens
 
 
-def calls(reply):
-    made = [block for block in reply.content if block.type == "tool_use"]
-    return [(block.id, block.name, block.input) for block in made]
+def tool_calls(response):
+    calls = [block for block in response.content if block.type == "tool_use"]
+    return [(block.id, block.name, block.input) for block in calls]
 
 
-def ended_in_calls(reply):
-    return reply.stop_reason == "tool_use"
+def ended_with_tool_calls(response):
+    return response.stop_reason == "tool_use"
 
 
-def thought(reply):
-    """Text and seal of the thoughts; a seal without a text is a block of its own."""
-    said = [block.thinking for block in reply.content if block.type == "thinking"]
+def reasoning(response):
+    """Returns the text and the signature of the reasoning; a signature without text is a block of its own."""
+    texts = [block.thinking for block in response.content if block.type == "thinking"]
     kinds = {"thinking": "signature", "redacted_thinking": "data"}
-    blocks = [block for block in reply.content if block.type in kinds]
-    seals = [getattr(block, kinds[block.type]) for block in blocks]
-    return "".join(said), next(filter(None, seals), None)
+    blocks = [block for block in response.content if block.type in kinds]
+    signatures = [getattr(block, kinds[block.type]) for block in blocks]
+    return "".join(texts), next(filter(None, signatures), None)
 
 
-def follow(turns, reply, results, words=None):
-    """The conversation, gone on with what the tools said."""
-    answers = [
+def append_tool_results(turns, response, results, prompt=None):
+    """Returns the conversation with the response, the results of its tool calls, and a prompt."""
+    content = [
         {"type": "tool_result", "tool_use_id": call[0], "content": result}
-        for call, result in zip(calls(reply), results, strict=True)
+        for call, result in zip(tool_calls(response), results, strict=True)
     ]
-    if words:
-        answers.append({"type": "text", "text": words})
-    said = {"role": "assistant", "content": reply.content}
-    return [*turns, said, {"role": "user", "content": answers}]
+    if prompt:
+        content.append({"type": "text", "text": prompt})
+    message = {"role": "assistant", "content": response.content}
+    return [*turns, message, {"role": "user", "content": content}]
 
 
-def parse(client, model, prompt, shape):
-    return client.messages.parse(**body(model, prompt), output_format=shape).parsed_output
+def parse(client, model, prompt, schema):
+    return client.messages.parse(**body(model, prompt), output_format=schema).parsed_output
 
 
-def parse_stream(client, model, prompt, shape):
-    return gather(client, model, prompt, output_format=shape).parsed_output
+def parse_stream(client, model, prompt, schema):
+    return collect_stream(client, model, prompt, output_format=schema).parsed_output
 
 
-def count(client, model, turns, tools=()):
+def count_tokens(client, model, turns, tools=()):
     fields = body(model, turns, tools)
     del fields["max_tokens"]
     return client.messages.count_tokens(**fields).input_tokens
@@ -208,7 +208,7 @@ def error_headers(error):
     return error.response.headers
 
 
-def error_kind(error):
+def error_type(error):
     return error.body["error"]["type"]
 
 

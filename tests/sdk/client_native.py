@@ -1,4 +1,4 @@
-"""How the google-genai client speaks the native format."""
+"""Adapter of the google-genai client to the native format."""
 
 from google import genai
 from google.genai import errors, types
@@ -8,7 +8,7 @@ ERRORS = {
     **dict.fromkeys((400, 401, 403, 404, 413, 429), errors.ClientError),
     **dict.fromkeys((500, 502, 503, 529), errors.ServerError),
 }
-KINDS = {
+ERROR_TYPES = {
     400: "INVALID_ARGUMENT",
     401: "UNAUTHENTICATED",
     403: "PERMISSION_DENIED",
@@ -31,9 +31,9 @@ def connect_async(gateway, key):
     return connect(gateway, key).aio
 
 
-def user(prompt, picture=None, paper=None, sound=None):
+def user(prompt, image=None, document=None, audio=None):
     parts = [types.Part(text=prompt)]
-    media = {"image/png": picture, "application/pdf": paper, "audio/wav": sound}
+    media = {"image/png": image, "application/pdf": document, "audio/wav": audio}
     for mime, data in media.items():
         if data:
             parts.append(types.Part.from_bytes(data=data, mime_type=mime))
@@ -41,7 +41,7 @@ def user(prompt, picture=None, paper=None, sound=None):
 
 
 def body(model, turns, tools=(), **more):
-    declared = [
+    declarations = [
         types.FunctionDeclaration(name=name, parameters_json_schema=parameters)
         for name, parameters in tools
     ]
@@ -49,26 +49,26 @@ def body(model, turns, tools=(), **more):
         "model": model,
         "contents": user(turns) if isinstance(turns, str) else turns,
         "config": types.GenerateContentConfig(
-            tools=[types.Tool(function_declarations=declared)] if declared else None, **more
+            tools=[types.Tool(function_declarations=declarations)] if declarations else None, **more
         ),
     }
 
 
-def thoughtful():
+def reasoning_options():
     return {"thinking_config": types.ThinkingConfig(include_thoughts=True)}
 
 
-def forced(name):
-    only = types.FunctionCallingConfig(mode="ANY", allowed_function_names=[name])
-    return {"tool_config": types.ToolConfig(function_calling_config=only)}
+def force_tool(name):
+    config = types.FunctionCallingConfig(mode="ANY", allowed_function_names=[name])
+    return {"tool_config": types.ToolConfig(function_calling_config=config)}
 
 
-def instructed(words, prompt):
-    """A conversation under standing instructions, and what else must be sent for them."""
-    return user(prompt), {"system_instruction": words}
+def with_instructions(instructions, prompt):
+    """Returns the turns and the further fields of a request with system instructions."""
+    return user(prompt), {"system_instruction": instructions}
 
 
-def ask(client, model, turns, tools=(), **more):
+def send(client, model, turns, tools=(), **more):
     return client.models.generate_content(**body(model, turns, tools, **more))
 
 
@@ -76,16 +76,16 @@ def stream(client, model, turns, tools=(), **more):
     return client.models.generate_content_stream(**body(model, turns, tools, **more))
 
 
-def gather(client, model, turns, tools=(), **more):
-    """A stream, put together: the SDK has no helper for it."""
+def collect_stream(client, model, turns, tools=(), **more):
+    """Returns the whole response of a stream; the SDK has no helper for it."""
     chunks = list(stream(client, model, turns, tools, **more))
     parts = [part for chunk in chunks for part in (first(chunk).content.parts or [])]
-    whole = chunks[-1].model_copy(deep=True)
-    first(whole).content = types.Content(role="model", parts=parts)
-    return whole
+    response = chunks[-1].model_copy(deep=True)
+    first(response).content = types.Content(role="model", parts=parts)
+    return response
 
 
-async def ask_async(client, model, prompt):
+async def send_async(client, model, prompt):
     return await client.models.generate_content(**body(model, prompt))
 
 
@@ -93,28 +93,28 @@ async def stream_async(client, model, prompt):
     return await client.models.generate_content_stream(**body(model, prompt))
 
 
-def first(reply):
-    return reply.candidates[0]
+def first(response):
+    return response.candidates[0]
 
 
 def delta(event):
     return text(event)
 
 
-def event_counts(event):
-    return counts(event) if event.usage_metadata else None
+def event_token_counts(event):
+    return token_counts(event) if event.usage_metadata else None
 
 
-def text(reply):
-    parts = first(reply).content.parts or []
+def text(response):
+    parts = first(response).content.parts or []
     return "".join(part.text for part in parts if part.text and not part.thought)
 
 
-def model_of(reply):
-    return reply.model_version
+def model_of(response):
+    return response.model_version
 
 
-ENDINGS = {
+FINISH_REASONS = {
     "end": "STOP",
     "length": "MAX_TOKENS",
     "filtered": "SAFETY",
@@ -122,79 +122,79 @@ ENDINGS = {
 }
 
 
-def ending(reply):
-    return first(reply).finish_reason.value
+def finish_reason(response):
+    return first(response).finish_reason.value
 
 
-def outcome(reply):
-    """How it ended, no words of a refusal since there is no place for them, and the text."""
-    return ending(reply), None, text(reply)
+def outcome(response):
+    """Returns the finish reason, no refusal since the format has no field for it, and the text."""
+    return finish_reason(response), None, text(response)
 
 
 def stream_outcome(client, model, prompt):
-    return outcome(gather(client, model, prompt))
+    return outcome(collect_stream(client, model, prompt))
 
 
-def tally(reply):
-    """All that went in, what of it was cached, all that came out, what of it was thought."""
-    usage = reply.usage_metadata
-    thought = usage.thoughts_token_count or 0
-    whole = usage.candidates_token_count + thought
-    return usage.prompt_token_count, usage.cached_content_token_count or 0, whole, thought
+def usage_details(response):
+    """Returns the tokens of the input, of its cached part, of the output, and of its reasoning part."""
+    usage = response.usage_metadata
+    reasoning = usage.thoughts_token_count or 0
+    output = usage.candidates_token_count + reasoning
+    return usage.prompt_token_count, usage.cached_content_token_count or 0, output, reasoning
 
 
-def counts(reply):
-    usage = reply.usage_metadata
+def token_counts(response):
+    usage = response.usage_metadata
     return usage.prompt_token_count, usage.candidates_token_count
 
 
-def calls(reply):
-    return [(call.id, call.name, call.args) for call in reply.function_calls or []]
+def tool_calls(response):
+    return [(call.id, call.name, call.args) for call in response.function_calls or []]
 
 
-def ended_in_calls(reply):
-    return first(reply).finish_reason == types.FinishReason.STOP
+def ended_with_tool_calls(response):
+    return first(response).finish_reason == types.FinishReason.STOP
 
 
-def thought(reply):
-    """Text of the thoughts and the seal, which sits on the part that they led to."""
-    parts = first(reply).content.parts
-    said = "".join(part.text for part in parts if part.thought)
-    seals = [part.thought_signature for part in parts if part.thought_signature]
-    return said, next(iter(seals), None)
+def reasoning(response):
+    """Returns the text of the reasoning and its signature, which the part after it has."""
+    parts = first(response).content.parts
+    text = "".join(part.text for part in parts if part.thought)
+    signatures = [part.thought_signature for part in parts if part.thought_signature]
+    return text, next(iter(signatures), None)
 
 
-def follow(turns, reply, results, words=None):
-    """The conversation, gone on with what the tools said."""
-    answers = [
+def append_tool_results(turns, response, results, prompt=None):
+    """Returns the conversation with the response, the results of its tool calls, and a prompt."""
+    tool_results = [
         types.Part(
             function_response=types.FunctionResponse(
                 id=call[0], name=call[1], response={"result": result}
             )
         )
-        for call, result in zip(calls(reply), results, strict=True)
+        for call, result in zip(tool_calls(response), results, strict=True)
     ]
-    said = [*turns, first(reply).content, types.Content(role="user", parts=answers)]
-    return [*said, *(user(words) if words else [])]
+    turns = [*turns, first(response).content, types.Content(role="user", parts=tool_results)]
+    return [*turns, *(user(prompt) if prompt else [])]
 
 
-def parse(client, model, prompt, shape):
-    options = {"response_mime_type": "application/json", "response_schema": shape}
-    return ask(client, model, prompt, **options).parsed
+def parse(client, model, prompt, schema):
+    options = {"response_mime_type": "application/json", "response_schema": schema}
+    return send(client, model, prompt, **options).parsed
 
 
-def parse_stream(client, model, prompt, shape):
-    options = {"response_mime_type": "application/json", "response_schema": shape}
-    return shape.model_validate_json(text(gather(client, model, prompt, **options)))
+def parse_stream(client, model, prompt, schema):
+    options = {"response_mime_type": "application/json", "response_schema": schema}
+    return schema.model_validate_json(text(collect_stream(client, model, prompt, **options)))
 
 
-def count(client, model, turns, tools=()):
-    assert not tools, "this SDK has no way to say them to a counter"
+def count_tokens(client, model, turns, tools=()):
+    assert not tools, "this SDK cannot send tools to count_tokens"
     return client.models.count_tokens(model=model, contents=turns).total_tokens
 
 
 def headers(client, model, prompt, **more):
-    return ask(client, model, prompt, **more).sdk_http_response.headers
+    return send(client, model, prompt, **more).sdk_http_response.headers
 
 
 def status(error):
@@ -205,7 +205,7 @@ def error_headers(error):
     return error.response.headers
 
 
-def error_kind(error):
+def error_type(error):
     return error.status
 
 

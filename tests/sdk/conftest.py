@@ -1,4 +1,4 @@
-"""The stage of all tests, and the matrix of client and upstream formats."""
+"""The fixtures of all tests, and the matrix of client and upstream formats."""
 
 import contextlib
 import functools
@@ -13,14 +13,14 @@ import client_native
 import client_responses
 import stage as processes
 
-SPEAKERS = {
+ADAPTERS = {
     "chat": client_chat,
     "messages": client_messages,
     "native": client_native,
     "responses": client_responses,
 }
 
-# Which client format meets which upstream format: every one meets every one.
+# Every client format is tested with every upstream format.
 MATRIX = list(itertools.product(processes.FORMATS, repeat=2))
 
 
@@ -29,13 +29,13 @@ def pytest_configure(config):
 
 
 def pytest_generate_tests(metafunc):
-    """`talk` is a client format that meets an upstream format, once per pair of the matrix."""
-    if "talk" in metafunc.fixturenames:
+    """Runs tests with a `case` once for each pair of client and upstream formats."""
+    if "case" in metafunc.fixturenames:
         marker = metafunc.definition.get_closest_marker("clients")
         clients = marker.args if marker else processes.FORMATS
         pairs = [pair for pair in MATRIX if pair[0] in clients]
         names = [f"{client}-to-{upstream}" for client, upstream in pairs]
-        metafunc.parametrize("talk", pairs, ids=names, indirect=True)
+        metafunc.parametrize("case", pairs, ids=names, indirect=True)
 
 
 @pytest.fixture(scope="session")
@@ -46,23 +46,23 @@ def stage():
 
 @pytest.fixture(scope="session")
 def connect(stage):
-    """The client of a format with a key, made once: making one takes longer than most tests."""
+    """Returns the client of a format with a key; clients are cached, because creating one takes longer than most tests."""
     with contextlib.ExitStack() as stack:
 
         @functools.cache
         def client_of(client_format, key):
-            client = SPEAKERS[client_format].connect(stage.gateway, key)
+            client = ADAPTERS[client_format].connect(stage.gateway, key)
             return stack.enter_context(client)
 
         yield client_of
 
 
 @pytest.fixture
-def talk(request, stage, connect):
-    """A client's way of speaking, a connected client and the models of one upstream format."""
+def case(request, stage, connect):
+    """The adapter of a client format, a connected client, and the models of one upstream format."""
     client_format, upstream_format = request.param
     return types.SimpleNamespace(
-        speak=SPEAKERS[client_format],
+        adapter=ADAPTERS[client_format],
         client=connect(client_format, processes.KEY),
         connect=functools.partial(connect, client_format),
         client_format=client_format,

@@ -1,4 +1,4 @@
-"""What the official SDKs' own types say of a body: strictly, and down to the last element."""
+"""Validates bodies strictly by the types of the official SDKs, down to the last element."""
 
 import collections.abc
 import functools
@@ -21,7 +21,7 @@ def adapter(kind):
 
 
 def walk(value):
-    """Lists inside of the SDKs' dictionaries are only checked while someone reads them."""
+    """Reads a value completely: lists in the SDKs' dictionaries are validated when they are read."""
     if isinstance(value, collections.abc.Mapping):
         for inner in value.values():
             walk(inner)
@@ -36,7 +36,7 @@ def check_dictionary(kind, body):
 
 
 def unknown_keys(kind, body):
-    """Keys at the top that the SDK's own method would not take."""
+    """Returns the top-level keys that the SDK's method does not accept."""
     return sorted(set(body) - set(kind.__annotations__) - inherited(kind))
 
 
@@ -55,7 +55,7 @@ def chat_request(body):
         else completion_create_params.CompletionCreateParamsNonStreaming
     )
     assert not unknown_keys(kind, body), unknown_keys(kind, body)
-    # Pictures as an answer are an extension that no official type knows.
+    # Images as output are an extension that the official types do not have.
     modalities = [word for word in body.get("modalities") or [] if word != "image"]
     known = {key: value for key, value in body.items() if key != "modalities"}
     check_dictionary(kind, known | ({"modalities": modalities} if modalities else {}))
@@ -98,31 +98,31 @@ def native_request(body):
 
 
 def events(stream):
-    """The payloads of a stream, the chat format's last word left out."""
+    """Yields the data of the events of a stream, without `[DONE]`."""
     for block in stream.split("\n\n"):
         data = [line[6:] for line in block.split("\n") if line.startswith("data: ")]
         if data and data != ["[DONE]"]:
             yield json.loads("\n".join(data))
 
 
-def chat_stream(payloads, is_whole):
+def chat_stream(payloads, is_complete):
     state = ChatCompletionStreamState()
     for payload in payloads:
-        # Calls of free text are in the official types of whole replies only.
+        # Custom tool calls are in the official types of whole responses only.
         if "\"custom\"" in json.dumps(payload):
             return
         chunk = ChatCompletionChunk.model_validate(payload)
         state.handle_chunk(chunk)
-    if is_whole:
+    if is_complete:
         ChatCompletion.model_validate(state.current_completion_snapshot.model_dump(warnings=False))
 
 
-def messages_stream(payloads, is_whole):
-    snapshot, halves = None, {}
+def messages_stream(payloads, is_complete):
+    snapshot, json_buffers = None, {}
     for payload in payloads:
         event = adapter(RawMessageStreamEvent).validate_python(payload)
-        snapshot = accumulate_event(event=event, current_snapshot=snapshot, json_bufs=halves)
-    if is_whole:
+        snapshot = accumulate_event(event=event, current_snapshot=snapshot, json_bufs=json_buffers)
+    if is_complete:
         Message.model_validate(snapshot.model_dump(warnings=False))
 
 
@@ -138,8 +138,8 @@ def native_stream(payloads, _is_whole):
         native.GenerateContentResponse.model_validate_json(json.dumps(payload))
 
 
-def read(kind, body):
-    """The SDKs build replies without a look at them; here they are looked at."""
+def check_response(kind, body):
+    """Validates a response, which the SDKs themselves do not."""
     kind.model_validate_json(json.dumps(body))
 
 
@@ -149,11 +149,11 @@ REQUESTS = {
     "native": native_request,
     "responses": responses_request,
 }
-REPLIES = {
-    "chat": functools.partial(read, ChatCompletion),
-    "messages": functools.partial(read, Message),
-    "native": functools.partial(read, native.GenerateContentResponse),
-    "responses": functools.partial(read, Response),
+RESPONSES = {
+    "chat": functools.partial(check_response, ChatCompletion),
+    "messages": functools.partial(check_response, Message),
+    "native": functools.partial(check_response, native.GenerateContentResponse),
+    "responses": functools.partial(check_response, Response),
 }
 STREAMS = {
     "chat": chat_stream,

@@ -1,4 +1,4 @@
-"""What every format is asked about: tools, a picture, a shape of output."""
+"""Samples for the requests of every format: tools, an image, a document, audio and a schema."""
 
 import base64
 
@@ -14,18 +14,18 @@ PARAMETERS = {
 TOOLS = ("get_weather", "get_time")
 
 # One pixel.
-PICTURE = base64.b64decode(
+IMAGE = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
 
 
-# Nobody looks into these.
-PAPER = b"%PDF-1.4 nothing on it"
-SOUND = b"RIFF\x24\0\0\0WAVEfmt silence"
+# Nothing parses these.
+DOCUMENT = b"%PDF-1.4 nothing on it"
+AUDIO = b"RIFF\x24\0\0\0WAVEfmt silence"
 
 
 class Recipe(pydantic.BaseModel):
-    """A shape with a list, a choice and numbers in it."""
+    """A schema with a list, a boolean and a number."""
 
     title: str
     minutes: int

@@ -1,4 +1,4 @@
-"""A gateway and a mock as processes of their own; as a program: runs a command with them up."""
+"""Starts a gateway and a mock as processes; as a program, runs a command while they run."""
 
 import contextlib
 import os
@@ -15,41 +15,41 @@ import urllib.request
 
 FORMATS = ("chat", "messages", "native", "responses")
 
-# Models that make pictures, by the format of their upstream.
-PAINTERS = ("art-images", "art-native")
+# Models that generate images, by the format of their upstream.
+IMAGE_MODELS = ("art-images", "art-native")
 
-# The key of everything, one that opens only the models `first-*`, and one that nobody has.
+# The key for every model, one for the models `first-*` only, and one that the gateway does not know.
 KEY = "sk-of-everything"
-KEY_OF_SOME = "sk-of-some"
-KEY_OF_NOBODY = "sk-of-nobody"
+LIMITED_KEY = "sk-of-some"
+UNKNOWN_KEY = "sk-of-nobody"
 
-# Above every prompt of the tests but the one that is meant to be too long.
+# Larger than every prompt but the one that must be refused as too large.
 BODY_LIMIT = 256 << 10
 
-# A stream gives a sign of life after so much silence: often, where a prompt asks for pauses.
+# How long a stream is idle before the gateway sends a keep-alive, less than the pauses that the tests ask for.
 KEEP_ALIVE = "20ms"
 
 # Long enough that only a hang reaches it.
-PATIENCE = 60
+TIMEOUT = 60
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 
 
 def first_model(upstream_format):
-    """The model that every key opens, by the format of its upstream."""
+    """Returns the model that every key may use, by the format of its upstream."""
     return f"first-{upstream_format}"
 
 
 def second_model(upstream_format):
-    """The model that only the key of everything opens; its upstream calls it otherwise."""
+    """Returns the model that only the key for every model may use; its upstream has another name for it."""
     return f"second-{upstream_format}"
 
 
 @contextlib.contextmanager
 def running(log=None, watch=contextlib.nullcontext):
-    """Both processes, with their addresses; they are gone afterwards.
+    """Runs both processes, yields their addresses, and ends them afterwards.
 
-    `watch` may put something between them: a context, made with the mock's address, that gives another.
+    `watch` may put a proxy between them: a context manager that takes the mock's address and yields another.
     """
     with contextlib.ExitStack() as stack:
         mock = stack.enter_context(process("mock", "--listen", "127.0.0.1:0", log=log))
@@ -57,19 +57,19 @@ def running(log=None, watch=contextlib.nullcontext):
         directory = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
         listen, admin = free_addresses(2)
         file = directory / "gateway.yaml"
-        file.write_text(config(stack.enter_context(watch(mock_url)), listen, admin))
+        file.write_text(encode_config(stack.enter_context(watch(mock_url)), listen, admin))
         gateway = stack.enter_context(process("run", "-c", str(file), log=log))
-        until_ready(gateway, admin)
+        wait_until_ready(gateway, admin)
         yield types.SimpleNamespace(gateway=f"http://{listen}", mock=mock_url)
 
 
-def config(mock_url, listen, admin):
+def encode_config(mock_url, listen, admin):
     lines = [
         f"server: {{listen: '{listen}', admin: '{admin}', body_limit: {BODY_LIMIT >> 10}KiB,",
         f"         timeouts: {{keep_alive: {KEEP_ALIVE}}}}}",
         "keys:",
         f"  - {{name: all, secret: {KEY}}}",
-        f"  - {{name: some, secret: {KEY_OF_SOME}, models: ['first-*']}}",
+        f"  - {{name: some, secret: {LIMITED_KEY}, models: ['first-*']}}",
         "upstreams:",
     ]
     for name in FORMATS:
@@ -77,19 +77,19 @@ def config(mock_url, listen, admin):
         lines.append(f"  - {{name: mock-{name}, format: {name}, base_url: '{mock_url}{prefix}'}}")
     lines.append(f"  - {{name: mock-images, format: images, base_url: '{mock_url}/v1'}}")
     lines.append("models:")
-    for id in PAINTERS:
+    for id in IMAGE_MODELS:
         upstream = id.replace("art", "mock")
         lines.append(f"  - {{id: {id}, model_type: image, upstreams: [{{name: {upstream}}}]}}")
     for name in FORMATS:
         lines.append(f"  - {{id: {first_model(name)}, upstreams: [{{name: mock-{name}}}]}}")
-        theirs = f"upstreams: [{{name: mock-{name}, model: theirs}}]"
-        lines.append(f"  - {{id: {second_model(name)}, {theirs}}}")
+        upstreams = f"upstreams: [{{name: mock-{name}, model: theirs}}]"
+        lines.append(f"  - {{id: {second_model(name)}, {upstreams}}}")
     return "\n".join(lines) + "\n"
 
 
 @contextlib.contextmanager
 def process(*arguments, log=None):
-    """A command of the binary, its lines in a queue; killed at the end."""
+    """Runs a command of the binary with the lines of its stdout in a queue, and kills it at the end."""
     binary = os.environ.get("OMNIGLOT", str(REPOSITORY / "target/debug/omniglot"))
     child = subprocess.Popen(
         [binary, *arguments],
@@ -107,7 +107,7 @@ def process(*arguments, log=None):
     finally:
         child.kill()
         child.wait()
-        reader.join(PATIENCE)
+        reader.join(TIMEOUT)
         child.stdout.close()
 
 
@@ -117,55 +117,56 @@ def read_lines(child):
     child.lines.put(None)
 
 
-def line_with(child, words):
-    until = time.monotonic() + PATIENCE
+def line_with(child, text):
+    """Waits for a line of stdout that contains the text."""
+    deadline = time.monotonic() + TIMEOUT
     while True:
-        line = child.lines.get(timeout=max(0.0, until - time.monotonic()))
+        line = child.lines.get(timeout=max(0.0, deadline - time.monotonic()))
         if line is None:
-            raise RuntimeError(f"{child.args} left before it said {words!r}")
-        if words in line:
+            raise RuntimeError(f"{child.args} exited before it printed {text!r}")
+        if text in line:
             return line
 
 
-def until_ready(gateway, admin):
-    """Waits until the gateway says on its admin port that it takes requests."""
-    until = time.monotonic() + PATIENCE
+def wait_until_ready(gateway, admin):
+    """Waits until the gateway responds to /readyz on its admin port."""
+    deadline = time.monotonic() + TIMEOUT
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     while True:
         if gateway.poll() is not None:
-            raise RuntimeError(f"{gateway.args} left before it was ready")
+            raise RuntimeError(f"{gateway.args} exited before it was ready")
         try:
-            with opener.open(f"http://{admin}/readyz", timeout=PATIENCE):
+            with opener.open(f"http://{admin}/readyz", timeout=TIMEOUT):
                 return
         except OSError:
-            if time.monotonic() > until:
+            if time.monotonic() > deadline:
                 raise
             time.sleep(0.02)
 
 
 def free_addresses(count):
-    """Ports that were free a moment ago, each another one."""
+    """Returns addresses with different ports that are free."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for held in sockets:
-            held.bind(("127.0.0.1", 0))
-        return ["{}:{}".format(*held.getsockname()) for held in sockets]
+        for listener in sockets:
+            listener.bind(("127.0.0.1", 0))
+        return ["{}:{}".format(*listener.getsockname()) for listener in sockets]
 
 
 def main(command):
     with tempfile.TemporaryFile("w+", encoding="utf-8") as log:
         with running(log) as stage:
-            words = {
+            variables = {
                 "OMNIGLOT_GATEWAY": stage.gateway,
                 "OMNIGLOT_KEY": KEY,
-                "OMNIGLOT_KEY_OF_SOME": KEY_OF_SOME,
-                "OMNIGLOT_KEY_OF_NOBODY": KEY_OF_NOBODY,
+                "OMNIGLOT_LIMITED_KEY": LIMITED_KEY,
+                "OMNIGLOT_UNKNOWN_KEY": UNKNOWN_KEY,
                 "OMNIGLOT_BODY_LIMIT": str(BODY_LIMIT),
             }
-            status = subprocess.run(command, env={**os.environ, **words}).returncode
+            status = subprocess.run(command, env={**os.environ, **variables}).returncode
         if status:
             log.seek(0)
-            print("What the gateway logged:", log.read(), sep="\n", flush=True)
+            print("The log of the gateway:", log.read(), sep="\n", flush=True)
         return status
 
 

@@ -1,4 +1,4 @@
-"""Every failure is the SDK's own error, with the status, the words and the headers it needs."""
+"""Every failure is an error of the SDK, with status, message and headers."""
 
 import asyncio
 
@@ -6,161 +6,161 @@ import pytest
 
 import stage
 
-FROM_UPSTREAM = [400, 404, 413, 429, 500, 503]
-WAYS = pytest.mark.parametrize("way", ["ask", "drain"])
+UPSTREAM_STATUSES = [400, 404, 413, 429, 500, 503]
+METHODS = pytest.mark.parametrize("method", ["send", "drain"])
 
 
-def drain(talk, client, model, prompt):
-    """A stream to its end; what came before an error is noted."""
-    talk.pieces = []
-    for event in talk.speak.stream(client, model, prompt):
-        talk.pieces.append(talk.speak.delta(event))
+def drain(case, client, model, prompt):
+    """Reads a stream to its end, and stores the deltas before an error."""
+    case.deltas = []
+    for event in case.adapter.stream(client, model, prompt):
+        case.deltas.append(case.adapter.delta(event))
 
 
-def failure(talk, way, prompt="hello", key=stage.KEY, model=None):
-    """The error that a request ends in."""
-    client, model = talk.connect(key), model or talk.model
-    with pytest.raises(talk.speak.ERROR) as caught:
-        if way == "ask":
-            talk.speak.ask(client, model, prompt)
+def failure(case, method, prompt="hello", key=stage.KEY, model=None):
+    """Returns the error that a request raises."""
+    client, model = case.connect(key), model or case.model
+    with pytest.raises(case.adapter.ERROR) as caught:
+        if method == "send":
+            case.adapter.send(client, model, prompt)
         else:
-            drain(talk, client, model, prompt)
+            drain(case, client, model, prompt)
     return caught.value
 
 
-def check(talk, error, status, words):
-    assert isinstance(error, talk.speak.ERRORS[status])
-    assert talk.speak.status(error) == status
-    assert talk.speak.error_kind(error) == talk.speak.KINDS[status]
-    assert words in str(error)
-    assert talk.speak.error_headers(error)["x-request-id"]
+def assert_error(case, error, status, text):
+    assert isinstance(error, case.adapter.ERRORS[status])
+    assert case.adapter.status(error) == status
+    assert case.adapter.error_type(error) == case.adapter.ERROR_TYPES[status]
+    assert text in str(error)
+    assert case.adapter.error_headers(error)["x-request-id"]
 
 
-def seen(talk, status):
-    """Only messages has a status of its own for too much to do; what is not translated is kept."""
-    if status in (503, 529) and talk.client_format != talk.upstream_format:
-        return 529 if talk.client_format == "messages" else 503
+def expected_status(case, status):
+    """Returns the status that the client sees: only messages has 529; without translation a status is kept."""
+    if status in (503, 529) and case.client_format != case.upstream_format:
+        return 529 if case.client_format == "messages" else 503
     return status
 
 
-@WAYS
-@pytest.mark.parametrize("status", FROM_UPSTREAM)
-def test_errors_of_the_upstream(talk, status, way):
-    error = failure(talk, way, f"mock:error={status},as-it-was-told")
-    check(talk, error, seen(talk, status), "as-it-was-told")
-    assert talk.speak.error_headers(error)["x-omniglot-upstream"] == f"mock-{talk.upstream_format}"
+@METHODS
+@pytest.mark.parametrize("status", UPSTREAM_STATUSES)
+def test_errors_of_the_upstream(case, status, method):
+    error = failure(case, method, f"mock:error={status},as-it-was-told")
+    assert_error(case, error, expected_status(case, status), "as-it-was-told")
+    assert case.adapter.error_headers(error)["x-omniglot-upstream"] == f"mock-{case.upstream_format}"
 
 
-@WAYS
-def test_overloaded(talk, way):
-    error = failure(talk, way, "mock:error=529,as-it-was-told")
-    check(talk, error, seen(talk, 529), "as-it-was-told")
+@METHODS
+def test_overloaded(case, method):
+    error = failure(case, method, "mock:error=529,as-it-was-told")
+    assert_error(case, error, expected_status(case, 529), "as-it-was-told")
 
 
-@WAYS
-def test_too_many_requests_say_when_to_come_back(talk, way):
-    error = failure(talk, way, "mock:error=429")
-    check(talk, error, 429, "")
-    assert talk.speak.error_headers(error)["retry-after"] == "7"
+@METHODS
+def test_too_many_requests_have_retry_after(case, method):
+    error = failure(case, method, "mock:error=429")
+    assert_error(case, error, 429, "")
+    assert case.adapter.error_headers(error)["retry-after"] == "7"
 
 
-@WAYS
+@METHODS
 @pytest.mark.parametrize("status", [401, 403])
-def test_the_gateways_own_credentials_are_not_the_clients_fault(talk, status, way):
-    error = failure(talk, way, f"mock:error={status},secret-words")
-    check(talk, error, 502, "credentials")
+def test_errors_of_the_upstream_credentials_are_502(case, status, method):
+    error = failure(case, method, f"mock:error={status},secret-words")
+    assert_error(case, error, 502, "credentials")
     assert "secret-words" not in str(error)
 
 
-@WAYS
-def test_bad_request(talk, way):
-    error = failure(talk, way, "mock:no-such-word")
-    check(talk, error, 400, "no-such-word")
+@METHODS
+def test_bad_request(case, method):
+    error = failure(case, method, "mock:no-such-word")
+    assert_error(case, error, 400, "no-such-word")
 
 
-@WAYS
-def test_wrong_key(talk, way):
-    check(talk, failure(talk, way, key=stage.KEY_OF_NOBODY), 401, "key")
+@METHODS
+def test_wrong_key(case, method):
+    assert_error(case, failure(case, method, key=stage.UNKNOWN_KEY), 401, "key")
 
 
-@WAYS
-def test_key_without_the_model(talk, way):
-    error = failure(talk, way, key=stage.KEY_OF_SOME, model=talk.other_model)
-    check(talk, error, 403, talk.other_model)
+@METHODS
+def test_key_without_the_model(case, method):
+    error = failure(case, method, key=stage.LIMITED_KEY, model=case.other_model)
+    assert_error(case, error, 403, case.other_model)
 
 
-@WAYS
-def test_unknown_model(talk, way):
-    check(talk, failure(talk, way, model="no-such-model"), 404, "no-such-model")
+@METHODS
+def test_unknown_model(case, method):
+    assert_error(case, failure(case, method, model="no-such-model"), 404, "no-such-model")
 
 
-@WAYS
-def test_too_large(talk, way):
-    check(talk, failure(talk, way, "x" * stage.BODY_LIMIT), 413, "")
+@METHODS
+def test_too_large(case, method):
+    assert_error(case, failure(case, method, "x" * stage.BODY_LIMIT), 413, "")
 
 
-def test_unknown_single_model(talk):
-    with pytest.raises(talk.speak.ERRORS[404]) as caught:
-        talk.speak.get_model(talk.client, "no-such-model")
-    assert talk.speak.status(caught.value) == 404
+def test_unknown_single_model(case):
+    with pytest.raises(case.adapter.ERRORS[404]) as caught:
+        case.adapter.get_model(case.client, "no-such-model")
+    assert case.adapter.status(caught.value) == 404
 
 
 @pytest.mark.parametrize("fault", ["cut=8", "no_end", "stream_error=4", "garbage=8"])
-def test_a_stream_that_dies_never_ends_cleanly(talk, fault):
-    error = failure(talk, "drain", f"mock:long=20 mock:{fault}")
-    assert "".join(talk.pieces), "content came before"
-    # Told by the gateway, not by a connection that breaks.
+def test_a_broken_stream_ends_with_an_error(case, fault):
+    error = failure(case, "drain", f"mock:long=20 mock:{fault}")
+    assert "".join(case.deltas), "no content before the error"
+    # The gateway sends an error event; the connection does not break.
     assert "Connection" not in type(error).__name__
     assert str(error)
     if fault.startswith("stream_error"):
-        assert "as it was told" in str(error), "in the upstream's own words"
+        assert "as it was told" in str(error), "the upstream's message is missing"
 
 
 @pytest.mark.parametrize("fault", ["cut", "garbage", "stream_error"])
-def test_a_stream_that_dies_after_any_event_is_an_error(talk, fault):
-    # Twenty words are twenty deltas at least: none of these comes behind the end.
+def test_a_stream_broken_after_any_event_ends_with_an_error(case, fault):
+    # Twenty words are at least twenty deltas, so each of these comes before the end.
     for count in range(21):
-        error = failure(talk, "drain", f"mock:long=20 mock:{fault}={count}")
+        error = failure(case, "drain", f"mock:long=20 mock:{fault}={count}")
         assert "Connection" not in type(error).__name__, count
         assert str(error), count
 
 
 @pytest.mark.parametrize("fault", ["cut=0", "garbage=0", "stream_error=0", "empty", "html"])
-def test_a_stream_that_never_begins_is_a_plain_error(talk, fault):
-    error = failure(talk, "drain", f"mock:long=20 mock:{fault}")
-    assert talk.pieces == []
-    # An error that the upstream tells is kept, but in a chat stream it has no code to be known by;
-    # all else is an upstream that cannot be read.
-    known = fault == "stream_error=0" and talk.upstream_format != "chat"
-    assert talk.speak.status(error) == (500 if known else 502)
+def test_a_stream_without_content_is_an_http_error(case, fault):
+    error = failure(case, "drain", f"mock:long=20 mock:{fault}")
+    assert case.deltas == []
+    # An error event of the upstream keeps its status, which a chat stream does not have;
+    # everything else is an invalid response of the upstream.
+    has_status = fault == "stream_error=0" and case.upstream_format != "chat"
+    assert case.adapter.status(error) == (500 if has_status else 502)
 
 
 @pytest.mark.parametrize("fault", ["cut", "garbage", "empty", "html", "status_200_error"])
-def test_a_reply_that_cannot_be_read(talk, fault):
-    error = failure(talk, "ask", f"hello mock:{fault}")
-    assert isinstance(error, talk.speak.ERRORS[500])
+def test_an_invalid_response(case, fault):
+    error = failure(case, "send", f"hello mock:{fault}")
+    assert isinstance(error, case.adapter.ERRORS[500])
 
 
 @pytest.mark.parametrize("fault", ["cut=8", "no_end", "stream_error=4"])
-def test_the_helper_does_not_make_a_whole_of_a_part(talk, fault):
-    with pytest.raises(talk.speak.ERROR):
-        talk.speak.gather(talk.client, talk.model, f"mock:long=20 mock:{fault}")
+def test_the_sdk_helper_raises_for_an_incomplete_stream(case, fault):
+    with pytest.raises(case.adapter.ERROR):
+        case.adapter.collect_stream(case.client, case.model, f"mock:long=20 mock:{fault}")
 
 
-async def converse(talk):
-    async with talk.speak.connect_async(talk.gateway, stage.KEY) as client:
-        reply = await talk.speak.ask_async(client, talk.model, "good morning")
-        events = await talk.speak.stream_async(client, talk.model, "good morning")
-        pieces = [talk.speak.delta(event) async for event in events]
-        with pytest.raises(talk.speak.ERRORS[404]):
-            await talk.speak.ask_async(client, "no-such-model", "good morning")
-        with pytest.raises(talk.speak.ERROR):
-            events = await talk.speak.stream_async(client, talk.model, "mock:long=20 mock:cut=8")
+async def exchange(case):
+    async with case.adapter.connect_async(case.gateway, stage.KEY) as client:
+        response = await case.adapter.send_async(client, case.model, "good morning")
+        events = await case.adapter.stream_async(client, case.model, "good morning")
+        deltas = [case.adapter.delta(event) async for event in events]
+        with pytest.raises(case.adapter.ERRORS[404]):
+            await case.adapter.send_async(client, "no-such-model", "good morning")
+        with pytest.raises(case.adapter.ERROR):
+            events = await case.adapter.stream_async(client, case.model, "mock:long=20 mock:cut=8")
             async for _ in events:
                 pass
-        return talk.speak.text(reply), "".join(pieces)
+        return case.adapter.text(response), "".join(deltas)
 
 
-def test_async(talk):
-    whole, streamed = asyncio.run(asyncio.wait_for(converse(talk), stage.PATIENCE))
+def test_async(case):
+    whole, streamed = asyncio.run(asyncio.wait_for(exchange(case), stage.TIMEOUT))
     assert whole == streamed == "You said: good morning"

@@ -1,4 +1,4 @@
-"""Pictures by the official SDKs: made, changed, streamed, refused; and tasks by plain HTTP."""
+"""Images by the official SDKs: generated, edited, streamed, refused; and tasks by plain HTTP."""
 
 import base64
 import io
@@ -25,47 +25,47 @@ def client(stage):
         yield client
 
 
-def picture(reply):
-    """The bytes of the first picture of a reply."""
-    return base64.b64decode(reply.data[0].b64_json)
+def image_bytes(response):
+    """Returns the bytes of the first image of a response."""
+    return base64.b64decode(response.data[0].b64_json)
 
 
 @MODELS
-def test_a_picture_is_made(client, model):
-    reply = client.images.generate(model=model, prompt="a cat", size="1024x1024")
-    assert picture(reply).startswith(PNG)
-    assert reply.output_format == "png"
-    assert reply.usage.total_tokens == reply.usage.input_tokens + reply.usage.output_tokens
+def test_an_image_is_generated(client, model):
+    response = client.images.generate(model=model, prompt="a cat", size="1024x1024")
+    assert image_bytes(response).startswith(PNG)
+    assert response.output_format == "png"
+    assert response.usage.total_tokens == response.usage.input_tokens + response.usage.output_tokens
 
 
 @MODELS
-def test_pictures_are_changed(client, model):
-    pixel = picture(client.images.generate(model=model, prompt="a cat"))
+def test_images_are_edited(client, model):
+    pixel = image_bytes(client.images.generate(model=model, prompt="a cat"))
     one = client.images.edit(model=model, prompt="a hat", image=("cat.png", io.BytesIO(pixel)))
-    assert picture(one).startswith(PNG)
+    assert image_bytes(one).startswith(PNG)
     several = [("a.png", pixel, "image/png"), ("b.png", pixel, "image/png")]
-    assert picture(client.images.edit(model=model, prompt="a hat", image=several)).startswith(PNG)
+    assert image_bytes(client.images.edit(model=model, prompt="a hat", image=several)).startswith(PNG)
 
 
-def test_a_mask_goes_with_the_picture(client):
-    pixel = picture(client.images.generate(model="art-images", prompt="a cat"))
+def test_a_mask_is_sent_with_the_image(client):
+    pixel = image_bytes(client.images.generate(model="art-images", prompt="a cat"))
     files = {"image": ("a.png", pixel), "mask": ("m.png", pixel)}
-    assert picture(client.images.edit(model="art-images", prompt="a hat", **files)).startswith(PNG)
+    assert image_bytes(client.images.edit(model="art-images", prompt="a hat", **files)).startswith(PNG)
 
 
-def test_fields_beyond_the_format_go_along(client):
+def test_unknown_fields_are_passed_through(client):
     extra = {"seed": 7, "steps": 20}
-    reply = client.images.generate(model="art-images", prompt="mock:echo", extra_body=extra)
-    sent = json.loads(json.loads(reply.data[0].revised_prompt)["body"])
+    response = client.images.generate(model="art-images", prompt="mock:echo", extra_body=extra)
+    sent = json.loads(json.loads(response.data[0].revised_prompt)["body"])
     assert (sent["seed"], sent["steps"]) == (7, 20)
 
 
-def test_an_address_comes_where_one_is_asked_for(client):
-    reply = client.images.generate(model="art-images", prompt="a cat", response_format="url")
-    assert reply.data[0].url.startswith("http://")
+def test_response_format_url(client):
+    response = client.images.generate(model="art-images", prompt="a cat", response_format="url")
+    assert response.data[0].url.startswith("http://")
 
 
-def test_drafts_come_before_the_picture(client):
+def test_partial_images_come_before_the_image(client):
     events = client.images.generate(model="art-images", prompt="a cat", stream=True, partial_images=2)
     kinds = [event.type for event in events]
     assert kinds == ["image_generation.partial_image"] * 2 + ["image_generation.completed"]
@@ -89,41 +89,41 @@ def test_refusals_are_errors_of_the_sdk(client, model, prompt, status, code):
     assert (caught.value.status_code, caught.value.code) == (status, code)
 
 
-def test_what_is_no_picture_is_refused(client):
+def test_an_invalid_image_is_refused(client):
     with pytest.raises(openai.BadRequestError) as caught:
         client.images.edit(model="art-images", prompt="a hat", image=("cat.png", b"not a cat"))
     assert caught.value.code == "invalid_image"
 
 
-def test_native_clients_get_pictures_of_an_images_upstream(stage):
+def test_native_clients_get_images_from_an_images_upstream(stage):
     options = types.HttpOptions(base_url=stage.gateway)
     client = genai.Client(api_key=processes.KEY, http_options=options)
     settings = types.GenerateContentConfig(response_modalities=["IMAGE"])
-    reply = client.models.generate_content(model="art-images", contents="a cat", config=settings)
-    assert reply.candidates[0].content.parts[0].inline_data.data.startswith(PNG)
+    response = client.models.generate_content(model="art-images", contents="a cat", config=settings)
+    assert response.candidates[0].content.parts[0].inline_data.data.startswith(PNG)
 
 
-def call(stage, method, path, body=None):
-    """Status, headers and body of a plain request."""
+def send(stage, method, path, body=None):
+    """Sends a request and returns status, headers and body of its response."""
     data = json.dumps(body).encode() if body is not None else None
     headers = {"authorization": f"Bearer {processes.KEY}", "content-type": "application/json"}
     request = urllib.request.Request(stage.gateway + path, data, headers, method=method)
     try:
-        with urllib.request.urlopen(request, timeout=processes.PATIENCE) as reply:
-            return reply.status, reply.headers, json.load(reply)
+        with urllib.request.urlopen(request, timeout=processes.TIMEOUT) as response:
+            return response.status, response.headers, json.load(response)
     except urllib.error.HTTPError as error:
         return error.code, error.headers, json.load(error)
 
 
-def test_a_task_is_handed_in_and_fetched(stage):
+def test_a_task_is_created_and_retrieved(stage):
     body = {"model": "art-images", "prompt": "a cat", "async": True}
-    status, headers, task = call(stage, "POST", "/v1/images/generations", body)
+    status, headers, task = send(stage, "POST", "/v1/images/generations", body)
     assert (status, task["status"], task["object"]) == (202, "queued", "image.task")
-    until = time.monotonic() + processes.PATIENCE
+    deadline = time.monotonic() + processes.TIMEOUT
     while task["status"] in ("queued", "running"):
-        assert time.monotonic() < until
-        _, _, task = call(stage, "GET", headers["location"])
+        assert time.monotonic() < deadline
+        _, _, task = send(stage, "GET", headers["location"])
     assert task["status"] == "succeeded"
     assert base64.b64decode(task["result"]["data"][0]["b64_json"]).startswith(PNG)
-    assert call(stage, "DELETE", headers["location"])[0] == 409
-    assert call(stage, "GET", "/v1/images/tasks/none")[0] == 404
+    assert send(stage, "DELETE", headers["location"])[0] == 409
+    assert send(stage, "GET", "/v1/images/tasks/none")[0] == 404

@@ -1,6 +1,6 @@
-"""Recorded traffic in the words of every other format, as the official SDKs' types take it.
+"""Recorded traffic, translated to every other format, is valid for the official SDKs' types.
 
-The corpus stands beside the checkout or where OMNIGLOT_CORPUS says, and nothing of it is kept here.
+The corpus is next to the checkout or where OMNIGLOT_CORPUS says; it is not part of the repository.
 """
 
 import concurrent.futures
@@ -24,75 +24,75 @@ def recordings():
             yield index.parent / entry["format"], entry
 
 
-def translated(source, target, kind, text, *more):
-    """What it becomes; `None`: it is refused, which other tests look into."""
+def translate(source, target, kind, text, *more):
+    """Returns the translated text; `None` if it is refused, which other tests check."""
     command = [os.environ["OMNIGLOT"], "translate", "--from", source, "--to", target, "--kind", kind]
     done = subprocess.run([*command, *more], input=text, capture_output=True, check=False)
     assert done.returncode in (0, 1), done.stderr
     return done.stdout.decode() if done.returncode == 0 else None
 
 
-def files(ending, status=200):
-    """Format, name and content of the recorded files of one kind."""
+def files(suffix, status=200):
+    """Yields entry, name and content of the recorded files with a suffix."""
     for folder, entry in recordings():
-        path = folder / f"{entry['case']}.{ending}"
+        path = folder / f"{entry['case']}.{suffix}"
         if entry["status"] == status and path.is_file():
             yield entry, f"{entry['format']}/{entry['case']}", path.read_bytes()
 
 
-def problems_of(work, ending):
-    """All that is wrong, as lines, and how many were looked at."""
+def find_problems(check, suffix):
+    """Returns the problems, as lines, and the number of checked translations."""
     pairs = [
         (entry, name, content, target)
-        for entry, name, content in files(ending)
+        for entry, name, content in files(suffix)
         for target in processes.FORMATS
         if target != entry["format"]
     ]
-    # The translator is a process of its own: two at a time keep two cores busy.
+    # Each translation is a process: two at a time keep two cores busy.
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        found = list(pool.map(lambda pair: problem(work, *pair), pairs))
-    assert found.count(None) < len(found), "everything is refused"
-    return [line for line in found if line], sum(line is not None for line in found)
+        results = list(pool.map(lambda pair: find_problem(check, *pair), pairs))
+    assert results.count(None) < len(results), "everything is refused"
+    return [line for line in results if line], sum(line is not None for line in results)
 
 
-# What was recorded with data that is no base64 is passed on as it is.
-BROKEN_DATA = "Invalid last symbol"
+# Recorded data that is not valid base64 is passed through.
+INVALID_BASE64 = "Invalid last symbol"
 
 
-def problem(work, entry, name, content, target):
-    """`None`: refused; empty: all is well."""
+def find_problem(check, entry, name, content, target):
+    """Returns a problem as a line, an empty line if there is none, and `None` if the translation is refused."""
     try:
-        return "" if work(entry, content, target) else None
-    except Exception as error:  # Whatever an SDK's types may raise is what is looked for.
-        if BROKEN_DATA in str(error):
+        return "" if check(entry, content, target) else None
+    except Exception as error:  # Every exception of an SDK's types is a problem.
+        if INVALID_BASE64 in str(error):
             return ""
         return f"{name} in {target}: {type(error).__name__}: {str(error)[:2000]}"
 
 
-def request(entry, content, target):
+def check_request(entry, content, target):
     model = ["--model", entry["model"] or "m"]
     stream = ["--stream"] if ":streamGenerateContent" in entry["url"] else []
-    said = translated(entry["format"], target, "request", content, *model, *stream)
-    if said is not None:
-        official_types.REQUESTS[target](json.loads(said))
-    return said is not None
+    text = translate(entry["format"], target, "request", content, *model, *stream)
+    if text is not None:
+        official_types.REQUESTS[target](json.loads(text))
+    return text is not None
 
 
-def reply(entry, content, target):
-    said = translated(entry["format"], target, "response", content)
-    if said is not None:
-        official_types.REPLIES[target](json.loads(said))
-    return said is not None
+def check_response(entry, content, target):
+    text = translate(entry["format"], target, "response", content)
+    if text is not None:
+        official_types.RESPONSES[target](json.loads(text))
+    return text is not None
 
 
-def stream(entry, content, target):
-    said = translated(entry["format"], target, "stream", content, "--include-usage")
-    payloads = list(official_types.events(said))
-    # A stream that breaks ends as the SDKs raise it; what came before must be right all the same.
-    whole = [payload for payload in payloads if not is_error(payload)]
-    if whole:
-        official_types.STREAMS[target](whole, whole == payloads)
-    return bool(whole)
+def check_stream(entry, content, target):
+    text = translate(entry["format"], target, "stream", content, "--include-usage")
+    payloads = list(official_types.events(text))
+    # The SDKs raise an error event; the events before it must be valid.
+    valid = [payload for payload in payloads if not is_error(payload)]
+    if valid:
+        official_types.STREAMS[target](valid, valid == payloads)
+    return bool(valid)
 
 
 def is_error(payload):
@@ -100,13 +100,13 @@ def is_error(payload):
 
 
 @pytest.mark.parametrize(
-    ("work", "ending"),
-    [(request, "request.json"), (reply, "response.json"), (stream, "sse")],
-    ids=["requests", "replies", "streams"],
+    ("check", "suffix"),
+    [(check_request, "request.json"), (check_response, "response.json"), (check_stream, "sse")],
+    ids=["requests", "responses", "streams"],
 )
-def test_recorded(work, ending):
+def test_recorded(check, suffix):
     if not CORPUS.is_dir():
         pytest.skip(f"no recordings in {CORPUS}")
-    problems, count = problems_of(work, ending)
-    print(f"{count} looked at")
+    problems, count = find_problems(check, suffix)
+    print(f"{count} checked")
     assert not problems, f"{len(problems)} of {count}:\n" + "\n".join(problems)

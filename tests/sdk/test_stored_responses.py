@@ -1,11 +1,11 @@
-"""Conversations that go on from a reply by its id, with the official client's own calls."""
+"""Conversations that continue a stored response by its id, with the official client."""
 
 import openai
 import pytest
 
-from stage import KEY, KEY_OF_SOME, first_model
+from stage import KEY, LIMITED_KEY, first_model
 
-# Upstreams that keep nothing themselves.
+# Upstreams that store no responses.
 STATELESS = ("chat", "messages", "native")
 
 
@@ -20,31 +20,31 @@ def client(connect):
 
 
 @pytest.fixture(params=[False, True], ids=["json", "stream"])
-def ask(request, client):
-    """Whole, or as a stream that the client puts together itself."""
+def send(request, client):
+    """Sends a request and returns the whole response, of JSON or of a stream."""
 
-    def whole(**fields):
+    def json(**fields):
         return client.responses.create(**fields)
 
     def streamed(**fields):
         with client.responses.stream(**fields) as stream:
             return stream.get_final_response()
 
-    return streamed if request.param else whole
+    return streamed if request.param else json
 
 
-def test_going_on_by_id(ask, model):
-    first = ask(model=model, input="My name is Ada.")
+def test_previous_response_id(send, model):
+    first = send(model=model, input="My name is Ada.")
     assert first.store
-    second = ask(model=model, input="mock:echo Who am I?", previous_response_id=first.id)
+    second = send(model=model, input="mock:echo Who am I?", previous_response_id=first.id)
     assert second.previous_response_id == first.id
     assert "My name is Ada." in second.output_text
     assert "You said: My name is Ada." in second.output_text
 
 
-def test_fetched_listed_and_deleted(ask, client, model):
-    first = ask(model=model, input="One.")
-    second = ask(model=model, input="Two.", previous_response_id=first.id)
+def test_retrieve_list_and_delete(send, client, model):
+    first = send(model=model, input="One.")
+    second = send(model=model, input="Two.", previous_response_id=first.id)
     fetched = client.responses.retrieve(second.id)
     assert (fetched.id, fetched.output_text) == (second.id, "You said: Two.")
     assert fetched.usage == second.usage
@@ -56,11 +56,11 @@ def test_fetched_listed_and_deleted(ask, client, model):
         client.responses.retrieve(second.id)
 
 
-def test_what_is_not_kept_is_refused(ask, connect, client, model):
-    forgotten = ask(model=model, input="Forget this.", store=False)
-    kept = ask(model=model, input="Keep this.")
-    for asking, previous in [(client, forgotten.id), (connect("responses", KEY_OF_SOME), kept.id)]:
+def test_a_response_that_is_not_stored_is_refused(send, connect, client, model):
+    unstored = send(model=model, input="Forget this.", store=False)
+    stored = send(model=model, input="Keep this.")
+    for sender, previous in [(client, unstored.id), (connect("responses", LIMITED_KEY), stored.id)]:
         with pytest.raises(openai.BadRequestError) as refused:
-            asking.responses.create(model=model, input="Go on.", previous_response_id=previous)
+            sender.responses.create(model=model, input="Go on.", previous_response_id=previous)
         assert refused.value.code == "previous_response_not_found"
         assert refused.value.param == "previous_response_id"

@@ -1,27 +1,27 @@
-// The genai client: the native format.
+// Tests the genai client with the native format.
 
 import { ApiError, GoogleGenAI } from '@google/genai';
 
-import { cover } from './matrix.mjs';
-import * as things from './things.mjs';
+import { testClient } from './matrix.mjs';
+import * as setup from './setup.mjs';
 
-const ask = (client, model, contents, config) =>
+const send = (client, model, contents, config) =>
   client.models.generateContent({ model, contents, config });
 const stream = (client, model, contents, config) =>
   client.models.generateContentStream({ model, contents, config });
-const partsOf = (reply) => reply.candidates?.[0]?.content?.parts ?? [];
-const text = (reply) =>
-  partsOf(reply)
+const partsOf = (response) => response.candidates?.[0]?.content?.parts ?? [];
+const text = (response) =>
+  partsOf(response)
     .map((part) => (part.thought ? '' : (part.text ?? '')))
     .join('');
-// The format has no place of its own for the words of a refusal.
-const outcome = (reply) => [reply.candidates[0].finishReason, '', text(reply)];
+// The format has no field for a refusal.
+const outcome = (response) => [response.candidates[0].finishReason, '', text(response)];
 
-// A stream, put together: the SDK has no helper for it.
-async function gather(...asked) {
+// Returns the whole response of a stream; the SDK has no helper for it.
+async function collectStream(...request) {
   const parts = [];
   let last;
-  for await (const chunk of await stream(...asked)) {
+  for await (const chunk of await stream(...request)) {
     parts.push(...partsOf(chunk));
     last = chunk;
   }
@@ -30,77 +30,77 @@ async function gather(...asked) {
   return { usageMetadata, candidates: [{ finishReason, content: { role: 'model', parts } }] };
 }
 
-cover({
+testClient({
   name: 'native',
   connect: (apiKey) =>
-    new GoogleGenAI({ apiKey, httpOptions: { baseUrl: things.gateway, timeout: 60_000 } }),
+    new GoogleGenAI({ apiKey, httpOptions: { baseUrl: setup.gateway, timeout: 60_000 } }),
   models: async (client, id) => {
     const plain = (model) => model.name.replace(/^models\//, '');
     const listed = [];
     for await (const model of await client.models.list()) listed.push(plain(model));
     return { listed, got: plain(await client.models.get({ model: id })) };
   },
-  classOf: () => ApiError,
+  errorClass: () => ApiError,
   streamError: ApiError,
   helperError: ApiError,
-  kindOf: (error) => JSON.parse(error.message).error.status,
-  kinds: {
+  errorType: (error) => JSON.parse(error.message).error.status,
+  errorTypes: {
     401: 'UNAUTHENTICATED',
     403: 'PERMISSION_DENIED',
     404: 'NOT_FOUND',
     413: 'INVALID_ARGUMENT',
   },
-  user: (prompt, picture) => {
+  user: (prompt, image) => {
     const parts = [{ text: prompt }];
-    if (picture) parts.push({ inlineData: { mimeType: 'image/png', data: picture } });
+    if (image) parts.push({ inlineData: { mimeType: 'image/png', data: image } });
     return [{ role: 'user', parts }];
   },
   tools: (names) => {
     const functionDeclarations = names.map((name) => ({
       name,
-      parametersJsonSchema: things.parameters,
+      parametersJsonSchema: setup.parameters,
     }));
     return { tools: [{ functionDeclarations }] };
   },
-  thoughtful: { thinkingConfig: { includeThoughts: true } },
-  shape: (schema) => ({ responseMimeType: 'application/json', responseJsonSchema: schema }),
-  ask,
+  reasoningOptions: { thinkingConfig: { includeThoughts: true } },
+  structuredOutput: (schema) => ({ responseMimeType: 'application/json', responseJsonSchema: schema }),
+  send,
   stream,
-  gather,
+  collectStream,
   delta: text,
   text,
-  endings: { end: 'STOP', length: 'MAX_TOKENS', filtered: 'SAFETY', refused: 'STOP' },
+  finishReasons: { end: 'STOP', length: 'MAX_TOKENS', filtered: 'SAFETY', refused: 'STOP' },
   outcome,
-  streamOutcome: async (...asked) => outcome(await gather(...asked)),
-  tally: ({ usageMetadata: usage }) => [
+  streamOutcome: async (...request) => outcome(await collectStream(...request)),
+  usageDetails: ({ usageMetadata: usage }) => [
     usage.promptTokenCount,
     usage.cachedContentTokenCount,
     usage.candidatesTokenCount + usage.thoughtsTokenCount,
     usage.thoughtsTokenCount,
   ],
-  calls: (reply) =>
-    partsOf(reply)
+  toolCalls: (response) =>
+    partsOf(response)
       .filter((part) => part.functionCall)
-      .map(({ functionCall: { id, name, args } }) => ({ id, name, given: args })),
-  thought: (reply) => ({
-    said: partsOf(reply)
+      .map(({ functionCall: { id, name, args } }) => ({ id, name, args: args })),
+  reasoning: (response) => ({
+    text: partsOf(response)
       .map((part) => (part.thought ? (part.text ?? '') : ''))
       .join(''),
-    seal: partsOf(reply)
+    signature: partsOf(response)
       .map((part) => part.thoughtSignature)
       .find(Boolean),
   }),
-  follow: (turns, reply, results, words) => {
-    const calls = partsOf(reply).filter((part) => part.functionCall);
+  appendToolResults: (turns, response, results, prompt) => {
+    const calls = partsOf(response).filter((part) => part.functionCall);
     const parts = results.map((result, index) => {
       const { id, name } = calls[index].functionCall;
       return { functionResponse: { id, name, response: { result } } };
     });
-    const said = [...turns, reply.candidates[0].content, { role: 'user', parts }];
-    return words ? [...said, { role: 'user', parts: [{ text: words }] }] : said;
+    const next = [...turns, response.candidates[0].content, { role: 'user', parts }];
+    return prompt ? [...next, { role: 'user', parts: [{ text: prompt }] }] : next;
   },
   countTokens: async (client, model, contents) =>
     (await client.models.countTokens({ model, contents })).totalTokens,
   headers: async (client, model) =>
-    new Headers((await ask(client, model, 'hello')).sdkHttpResponse.headers),
+    new Headers((await send(client, model, 'hello')).sdkHttpResponse.headers),
 });

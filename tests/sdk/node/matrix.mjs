@@ -1,34 +1,34 @@
-// What every client is asked to do with every upstream format, whole and streamed.
+// The tests of every client with every upstream format, with JSON and with streams.
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
 
-import * as things from './things.mjs';
+import * as setup from './setup.mjs';
 
-/** Where an upstream puts a refusal: its ending, in words that every client has an ending for. */
-const refused = { chat: 'refused', responses: 'refused', messages: 'filtered', native: 'end' };
+/** The finish reason of a refusal, by the upstream's format. */
+const refusalReasons = { chat: 'refused', responses: 'refused', messages: 'filtered', native: 'end' };
 
-/** Only these have a place of its own for the words of a refusal. */
-const hasPlace = ['chat', 'responses'];
+/** The formats with a field for the text of a refusal. */
+const withRefusalField = ['chat', 'responses'];
 
-/** How everything begins that carries an upstream's proof through another format. */
-const wrapped = 'b21uaWdsb3QvMS';
+/** The prefix of an upstream's signature in a field of another format. */
+const wrappedPrefix = 'b21uaWdsb3QvMS';
 
-/** What the client of another format sees of too much to do: messages has its own status for it. */
-const seen = (client, upstream, status) => {
+/** Returns the status that the client sees: only messages has 529; without translation a status is kept. */
+const expectedStatus = (client, upstream, status) => {
   if (client === upstream || ![503, 529].includes(status)) return status;
   return client === 'messages' ? 529 : 503;
 };
 
-/** The upstream's own proof, out of the field of another format that carried it. */
-function unwrapped(seal) {
-  const [mark, ...proof] = Buffer.from(seal, 'base64').toString().split('\n');
-  assert.match(mark, /^omniglot\/1 /);
-  return proof.join('\n');
+/** Returns the upstream's signature from a field of another format. */
+function unwrapSignature(signature) {
+  const [prefix, ...lines] = Buffer.from(signature, 'base64').toString().split('\n');
+  assert.match(prefix, /^omniglot\/1 /);
+  return lines.join('\n');
 }
 
-/** The proofs that an upstream was given back, and the thoughts where it takes them. */
-const signed = {
+/** Return text, if there is one, and signature of the reasoning in a request to an upstream. */
+const returnedSignatures = {
   messages: ({ messages }) =>
     messages
       .flatMap((turn) => (turn.role === 'assistant' ? turn.content : []))
@@ -45,55 +45,56 @@ const signed = {
       .map((part) => [null, part.thoughtSignature]),
 };
 
-/** All cases of one client format. */
-export function cover(way) {
-  const client = way.connect(things.key);
+/** Runs all tests of one client format. */
+export function testClient(adapter) {
+  const client = adapter.connect(setup.key);
 
-  test(`${way.name}: models`, things.patience, async () => {
-    const { listed, got } = await way.models(client, 'first-chat');
+  test(`${adapter.name}: models`, setup.testOptions, async () => {
+    const { listed, got } = await adapter.models(client, 'first-chat');
     assert.ok(listed.includes('first-chat') && listed.length === 10, listed.join());
     assert.equal(got, 'first-chat');
   });
 
-  for (const upstream of things.formats) pair(way, client, upstream);
+  for (const upstream of setup.formats) testPair(adapter, client, upstream);
 }
 
-function pair(way, client, upstream) {
-  const same = way.name === upstream;
+/** Runs the tests of a client format with an upstream format. */
+function testPair(adapter, client, upstream) {
+  const same = adapter.name === upstream;
   const model = `first-${upstream}`;
   const check = (name, run) =>
-    test(`${way.name} to ${upstream}: ${name}`, things.patience, run);
-  const ask = (turns, more) =>
-    way.ask(client, model, typeof turns === 'string' ? way.user(turns) : turns, more);
-  const gather = (turns, more) =>
-    way.gather(client, model, typeof turns === 'string' ? way.user(turns) : turns, more);
-  const stream = (prompt, { from = client, model: asked = model } = {}) =>
-    things.drain(way.stream(from, asked, way.user(prompt)), way.delta);
+    test(`${adapter.name} to ${upstream}: ${name}`, setup.testOptions, run);
+  const send = (turns, more) =>
+    adapter.send(client, model, typeof turns === 'string' ? adapter.user(turns) : turns, more);
+  const collectStream = (turns, more) =>
+    adapter.collectStream(client, model, typeof turns === 'string' ? adapter.user(turns) : turns, more);
+  const stream = (prompt, { from = client, model: request = model } = {}) =>
+    setup.drain(adapter.stream(from, request, adapter.user(prompt)), adapter.delta);
 
-  check('a stream says what the whole answer says', async () => {
-    const streamed = await stream(things.odd);
+  check('a stream has the text of the whole response', async () => {
+    const streamed = await stream(setup.unusualText);
     assert.equal(streamed.error, null);
-    assert.equal(streamed.text, `You said: ${things.odd}`);
-    assert.equal(way.text(await gather('mock:long=30')), way.text(await ask('mock:long=30')));
+    assert.equal(streamed.text, `You said: ${setup.unusualText}`);
+    assert.equal(adapter.text(await collectStream('mock:long=30')), adapter.text(await send('mock:long=30')));
   });
 
   check('a stream that pauses', async () => {
-    const whole = way.text(await ask('mock:long=4'));
+    const whole = adapter.text(await send('mock:long=4'));
     const streamed = await stream('mock:long=4 mock:pace=100ms');
     assert.deepEqual([streamed.error, streamed.text], [null, whole]);
-    assert.equal(way.text(await gather('mock:long=4 mock:pace=100ms')), whole);
+    assert.equal(adapter.text(await collectStream('mock:long=4 mock:pace=100ms')), whole);
   });
 
   check('headers', async () => {
-    const headers = await way.headers(client, model);
+    const headers = await adapter.headers(client, model);
     assert.ok(headers.get('x-request-id'));
     assert.equal(headers.get('x-omniglot-upstream'), `mock-${upstream}`);
   });
 
-  if (way.countTokens) {
+  if (adapter.countTokens) {
     check('count tokens', async () => {
-      const counted = await way.countTokens(client, model, 'one two three');
-      // Those who have no counter are not asked: the number is an estimate then.
+      const counted = await adapter.countTokens(client, model, 'one two three');
+      // Chat has no endpoint that counts tokens, so the number is an estimate.
       if (upstream === 'chat') {
         assert.ok(counted > 3);
       } else {
@@ -102,153 +103,153 @@ function pair(way, client, upstream) {
     });
   }
 
-  for (const [name, get] of [['whole', ask], ['streamed', gather]]) {
+  for (const [name, get] of [['whole', send], ['streamed', collectStream]]) {
     const checked = (what, run) => check(`${what}, ${name}`, run);
 
     checked('text', async () => {
-      assert.equal(way.text(await get(things.odd)), `You said: ${things.odd}`);
+      assert.equal(adapter.text(await get(setup.unusualText)), `You said: ${setup.unusualText}`);
     });
 
     checked('counts', async () => {
-      const reply = await get('mock:thinking mock:usage=11,4,7,3');
-      assert.deepEqual(way.tally(reply), [11, 4, 7, 3]);
+      const response = await get('mock:thinking mock:usage=11,4,7,3');
+      assert.deepEqual(adapter.usageDetails(response), [11, 4, 7, 3]);
     });
 
-    checked('tool loop with a thought', async () => {
-      const turns = way.user('mock:thinking mock:tool how is the weather');
-      const more = { ...way.tools(['get_weather']), ...way.thoughtful };
-      const reply = await get(turns, more);
-      const [call, ...others] = way.calls(reply);
+    checked('tool loop with reasoning', async () => {
+      const turns = adapter.user('mock:thinking mock:tool how is the weather');
+      const more = { ...adapter.tools(['get_weather']), ...adapter.reasoningOptions };
+      const response = await get(turns, more);
+      const [call, ...others] = adapter.toolCalls(response);
       assert.deepEqual(others, []);
       assert.equal(call.name, 'get_weather');
-      assert.deepEqual(call.given, { city: 'example' });
-      const answered = way.follow(turns, reply, ['sunny']);
-      assert.match(way.text(await get(answered, more)), /^The tools answered: .*sunny/);
+      assert.deepEqual(call.args, { city: 'example' });
+      const next = adapter.appendToolResults(turns, response, ['sunny']);
+      assert.match(adapter.text(await get(next, more)), /^The tools answered: .*sunny/);
 
-      const { said, seal } = way.thought(reply);
-      assert.match(said, /^The user wants an answer/);
-      const again = way.follow(turns, reply, ['sunny'], 'mock:echo');
-      const { body } = JSON.parse(way.text(await get(again, more)));
+      const { text, signature } = adapter.reasoning(response);
+      assert.match(text, /^The user wants an answer/);
+      const again = adapter.appendToolResults(turns, response, ['sunny'], 'mock:echo');
+      const { body } = JSON.parse(adapter.text(await get(again, more)));
       if (upstream === 'chat') {
-        assert.ok(!seal, 'chat does not sign');
-        assert.equal(body.includes(said), same, 'and takes no thoughts of others');
+        assert.ok(!signature, 'chat does not sign');
+        assert.equal(body.includes(text), same, 'and takes no reasoning of other formats');
       } else if (same) {
-        assert.ok(body.includes(seal));
+        assert.ok(body.includes(signature));
       } else {
-        assert.ok(!body.includes(wrapped));
-        const kept = upstream === 'native' ? null : said;
-        assert.deepEqual(signed[upstream](JSON.parse(body)), [[kept, unwrapped(seal)]]);
+        assert.ok(!body.includes(wrappedPrefix));
+        const returnedText = upstream === 'native' ? null : text;
+        assert.deepEqual(returnedSignatures[upstream](JSON.parse(body)), [[returnedText, unwrapSignature(signature)]]);
       }
     });
 
     checked('parallel tools', async () => {
-      const turns = way.user('mock:parallel=3 weather and time');
-      const more = way.tools(['get_weather', 'get_time']);
-      const reply = await get(turns, more);
-      const calls = way.calls(reply);
+      const turns = adapter.user('mock:parallel=3 weather and time');
+      const more = adapter.tools(['get_weather', 'get_time']);
+      const response = await get(turns, more);
+      const calls = adapter.toolCalls(response);
       assert.deepEqual(
         calls.map((call) => call.name),
         ['get_weather', 'get_time', 'get_weather'],
       );
-      // Native models do not number their calls; where another format needs it, the gateway does.
+      // Native models send no ids of calls; the gateway adds them where another format needs them.
       const native = same && upstream === 'native';
       assert.equal(new Set(calls.map((call) => call.id)).size, native ? 1 : 3);
-      const answered = way.follow(turns, reply, ['sunny', 'noon', 'rainy']);
-      assert.match(way.text(await get(answered, more)), /sunny.*noon.*rainy/);
+      const next = adapter.appendToolResults(turns, response, ['sunny', 'noon', 'rainy']);
+      assert.match(adapter.text(await get(next, more)), /sunny.*noon.*rainy/);
     });
 
-    checked('picture', async () => {
-      const reply = await get(way.user('mock:echo what is this', things.picture));
-      const { body } = JSON.parse(way.text(reply));
-      assert.ok(body.includes(things.picture) && body.includes('image/png'), body);
+    checked('image', async () => {
+      const response = await get(adapter.user('mock:echo what is this', setup.image));
+      const { body } = JSON.parse(adapter.text(response));
+      assert.ok(body.includes(setup.image) && body.includes('image/png'), body);
     });
 
-    checked('shape', async () => {
-      const made = JSON.parse(way.text(await get('a city, please', way.shape(things.parameters))));
+    checked('structured output', async () => {
+      const made = JSON.parse(adapter.text(await get('a city, please', adapter.structuredOutput(setup.parameters))));
       assert.deepEqual(made, { city: 'example' });
     });
   }
 
   for (const [name, end] of [
-    ['whole', async (prompt) => way.outcome(await ask(prompt))],
-    ['streamed', (prompt) => way.streamOutcome(client, model, way.user(prompt))],
+    ['whole', async (prompt) => adapter.outcome(await send(prompt))],
+    ['streamed', (prompt) => adapter.streamOutcome(client, model, adapter.user(prompt))],
   ]) {
     for (const ending of ['length', 'filtered']) {
       check(`stopped by ${ending}, ${name}`, async () => {
-        const expected = [way.endings[ending], '', 'You said: a tale'];
+        const expected = [adapter.finishReasons[ending], '', 'You said: a tale'];
         assert.deepEqual(await end(`a tale mock:${ending}`), expected);
       });
     }
 
     check(`refusal, ${name}`, async () => {
       const words = 'I cannot help with that.';
-      const ending = way.endings[same ? 'refused' : refused[upstream]];
-      const told = [way.name, upstream].every((format) => hasPlace.includes(format));
-      const expected = told ? [ending, words, ''] : [ending, '', words];
+      const finishReason = adapter.finishReasons[same ? 'refused' : refusalReasons[upstream]];
+      const bothHaveField = [adapter.name, upstream].every((format) => withRefusalField.includes(format));
+      const expected = bothHaveField ? [finishReason, words, ''] : [finishReason, '', words];
       assert.deepEqual(await end('mock:refusal something bad'), expected);
     });
   }
 
   const failing = [
     ['whole', (prompt, more = {}) =>
-      things.failure(way.ask(more.from ?? client, more.model ?? model, way.user(prompt)))],
+      setup.failure(adapter.send(more.from ?? client, more.model ?? model, adapter.user(prompt)))],
     ['streamed', async (prompt, more) => (await stream(prompt, more)).error],
   ];
   for (const [name, failure] of failing) {
-    for (const status of things.fromUpstream) {
+    for (const status of setup.upstreamStatuses) {
       check(`the upstream's ${status}, ${name}`, async () => {
-        const ours = [401, 403].includes(status);
-        const expected = ours ? 502 : seen(way.name, upstream, status);
+        const isHidden = [401, 403].includes(status);
+        const expected = isHidden ? 502 : expectedStatus(adapter.name, upstream, status);
         const error = await failure(`mock:error=${status},as-it-was-told`);
-        assert.ok(error instanceof way.classOf(expected), error?.constructor.name);
+        assert.ok(error instanceof adapter.errorClass(expected), error?.constructor.name);
         assert.equal(error.status, expected);
-        assert.equal(error.message.includes('as-it-was-told'), !ours);
+        assert.equal(error.message.includes('as-it-was-told'), !isHidden);
         if (status === 429 && error.headers) assert.equal(error.headers.get('retry-after'), '7');
       });
     }
 
     check(`the gateway's own errors, ${name}`, async () => {
       const cases = [
-        [401, 'hello', { from: way.connect(things.keyOfNobody) }],
-        [403, 'hello', { from: way.connect(things.keyOfSome), model: `second-${upstream}` }],
+        [401, 'hello', { from: adapter.connect(setup.unknownKey) }],
+        [403, 'hello', { from: adapter.connect(setup.limitedKey), model: `second-${upstream}` }],
         [404, 'hello', { model: 'no-such-model' }],
-        [413, 'x'.repeat(things.bodyLimit), {}],
+        [413, 'x'.repeat(setup.bodyLimit), {}],
       ];
       for (const [status, prompt, more] of cases) {
         const error = await failure(prompt, more);
-        assert.ok(error instanceof way.classOf(status), error?.constructor.name);
+        assert.ok(error instanceof adapter.errorClass(status), error?.constructor.name);
         assert.equal(error.status, status);
-        assert.equal(way.kindOf(error), way.kinds[status]);
+        assert.equal(adapter.errorType(error), adapter.errorTypes[status]);
       }
     });
   }
 
-  for (const fault of things.brokenStreams) {
-    check(`a stream that dies of ${fault}`, async () => {
+  for (const fault of setup.brokenStreams) {
+    check(`a stream broken by ${fault}`, async () => {
       const prompt = `mock:long=20 mock:${fault}`;
       const { text, error } = await stream(prompt);
       assert.notEqual(text, '');
-      assert.ok(error instanceof way.streamError, `${error?.constructor.name}: ${error?.message}`);
-      // Told by the gateway, not by a connection that breaks.
+      assert.ok(error instanceof adapter.streamError, `${error?.constructor.name}: ${error?.message}`);
+      // The gateway sends an error event; the connection does not break.
       assert.doesNotMatch(error.constructor.name, /Connection/);
       if (fault.startsWith('stream_error')) assert.match(error.message, /as it was told/);
-      const gathered = await things.failure(gather(prompt));
-      assert.ok(gathered instanceof way.helperError, gathered.constructor.name);
+      const rejected = await setup.failure(collectStream(prompt));
+      assert.ok(rejected instanceof adapter.helperError, rejected.constructor.name);
     });
   }
 
-  for (const fault of things.deaths) {
-    check(`a stream that dies of ${fault} after any event`, async () => {
-      // Twenty words are twenty deltas at least: none of these comes behind the end.
+  for (const fault of setup.streamFaults) {
+    check(`a stream broken by ${fault} after any event`, async () => {
+      // Twenty words are at least twenty deltas, so each of these comes before the end.
       for (let count = 0; count <= 20; count += 1) {
         const prompt = `mock:long=20 mock:${fault}=${count}`;
         const { text, error } = await stream(prompt);
         const seen = `${count}, after "${text}": ${error?.constructor.name}: ${error?.message}`;
-        assert.ok(error instanceof way.streamError, seen);
+        assert.ok(error instanceof adapter.streamError, seen);
         assert.doesNotMatch(error.constructor.name, /Connection/, seen);
         assert.ok(error.message, seen);
-        const gathered = await things.failure(gather(prompt));
-        assert.ok(gathered instanceof way.helperError, `${count}: ${gathered.constructor.name}`);
+        const rejected = await setup.failure(collectStream(prompt));
+        assert.ok(rejected instanceof adapter.helperError, `${count}: ${rejected.constructor.name}`);
       }
     });
   }

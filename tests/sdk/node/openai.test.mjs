@@ -1,9 +1,9 @@
-// The openai client: the chat and the responses format.
+// Tests the openai client with the chat and the responses format.
 
 import OpenAI from 'openai';
 
-import { cover } from './matrix.mjs';
-import * as things from './things.mjs';
+import { testClient } from './matrix.mjs';
+import * as setup from './setup.mjs';
 
 const classes = {
   400: OpenAI.BadRequestError,
@@ -16,17 +16,17 @@ const classes = {
 
 const shared = {
   connect: (apiKey) =>
-    new OpenAI({ baseURL: `${things.gateway}/v1`, apiKey, maxRetries: 0, timeout: 60_000 }),
+    new OpenAI({ baseURL: `${setup.gateway}/v1`, apiKey, maxRetries: 0, timeout: 60_000 }),
   models: async (client, id) => {
     const listed = [];
     for await (const model of client.models.list()) listed.push(model.id);
     return { listed, got: (await client.models.retrieve(id)).id };
   },
-  classOf: (status) => (status >= 500 ? OpenAI.InternalServerError : classes[status]),
+  errorClass: (status) => (status >= 500 ? OpenAI.InternalServerError : classes[status]),
   streamError: OpenAI.APIError,
   helperError: OpenAI.OpenAIError,
-  kindOf: (error) => error.code,
-  kinds: {
+  errorType: (error) => error.code,
+  errorTypes: {
     401: 'invalid_api_key',
     403: 'permission_denied',
     404: 'model_not_found',
@@ -34,49 +34,49 @@ const shared = {
   },
 };
 
-const dataUrl = (picture) => `data:image/png;base64,${picture}`;
+const dataUrl = (image) => `data:image/png;base64,${image}`;
 
-cover({
+testClient({
   ...shared,
   name: 'chat',
-  user: (prompt, picture) => {
-    const image = { type: 'image_url', image_url: { url: dataUrl(picture) } };
-    const content = picture ? [{ type: 'text', text: prompt }, image] : prompt;
+  user: (prompt, image) => {
+    const imagePart = { type: 'image_url', image_url: { url: dataUrl(image) } };
+    const content = image ? [{ type: 'text', text: prompt }, imagePart] : prompt;
     return [{ role: 'user', content }];
   },
   tools: (names) => ({
     tools: names.map((name) => ({
       type: 'function',
-      function: { name, parameters: things.parameters },
+      function: { name, parameters: setup.parameters },
     })),
   }),
-  thoughtful: { reasoning_effort: 'low' },
-  shape: (schema) => ({
+  reasoningOptions: { reasoning_effort: 'low' },
+  structuredOutput: (schema) => ({
     response_format: { type: 'json_schema', json_schema: { name: 'shape', schema, strict: true } },
   }),
-  ask: (client, model, messages, more) =>
+  send: (client, model, messages, more) =>
     client.chat.completions.create({ model, messages, ...more }),
   stream: (client, model, messages) =>
     client.chat.completions.create({ model, messages, stream: true }),
-  gather: async (client, model, messages, more) => {
+  collectStream: async (client, model, messages, more) => {
     const options = { stream_options: { include_usage: true } };
     const events = client.chat.completions.stream({ model, messages, ...options, ...more });
-    // Of what the helper does not know it keeps the last piece only.
-    let thought = '';
-    events.on('chunk', ({ choices }) => (thought += choices[0]?.delta.reasoning_content ?? ''));
-    const reply = await events.finalChatCompletion();
-    if (thought) reply.choices[0].message.reasoning_content = thought;
-    return reply;
+    // The helper keeps only the last delta of fields that it does not know.
+    let reasoning = '';
+    events.on('chunk', ({ choices }) => (reasoning += choices[0]?.delta.reasoning_content ?? ''));
+    const response = await events.finalChatCompletion();
+    if (reasoning) response.choices[0].message.reasoning_content = reasoning;
+    return response;
   },
   delta: (event) => event.choices[0]?.delta.content,
-  text: (reply) => reply.choices[0].message.content ?? '',
-  endings: { end: 'stop', length: 'length', filtered: 'content_filter', refused: 'stop' },
-  outcome: ({ choices: [{ finish_reason: ending, message }] }) => [
-    ending,
+  text: (response) => response.choices[0].message.content ?? '',
+  finishReasons: { end: 'stop', length: 'length', filtered: 'content_filter', refused: 'stop' },
+  outcome: ({ choices: [{ finish_reason: finishReason, message }] }) => [
+    finishReason,
     message.refusal ?? '',
     message.content ?? '',
   ],
-  // By the chunks: the SDK's helper makes an error of every ending but the natural one.
+  // Reads the chunks: the SDK's helper raises an error for every finish reason but `stop`.
   streamOutcome: async (client, model, messages) => {
     const outcome = [null, '', ''];
     for await (const { choices } of await client.chat.completions.create({
@@ -91,39 +91,39 @@ cover({
     }
     return outcome;
   },
-  tally: ({ usage }) => [
+  usageDetails: ({ usage }) => [
     usage.prompt_tokens,
     usage.prompt_tokens_details.cached_tokens,
     usage.completion_tokens,
     usage.completion_tokens_details.reasoning_tokens,
   ],
-  calls: (reply) =>
-    reply.choices[0].message.tool_calls.map(({ id, function: { name, arguments: given } }) => ({
+  toolCalls: (response) =>
+    response.choices[0].message.tool_calls.map(({ id, function: { name, arguments: args } }) => ({
       id,
       name,
-      given: JSON.parse(given),
+      args: JSON.parse(args),
     })),
-  // Neither is part of the format, so both are extras.
-  thought: ({ choices: [{ message }] }) => {
+  // Both are extensions of the format.
+  reasoning: ({ choices: [{ message }] }) => {
     const [detail] = message.reasoning_details ?? [];
     return {
-      said: message.reasoning_content,
-      seal: detail?.signature ?? detail?.data,
+      text: message.reasoning_content,
+      signature: detail?.signature ?? detail?.data,
     };
   },
-  follow: (turns, reply, results, words) => {
-    const { message } = reply.choices[0];
-    const answers = results.map((content, index) => ({
+  appendToolResults: (turns, response, results, prompt) => {
+    const { message } = response.choices[0];
+    const toolResults = results.map((content, index) => ({
       role: 'tool',
       tool_call_id: message.tool_calls[index].id,
       content,
     }));
-    return [...turns, message, ...answers, ...(words ? [{ role: 'user', content: words }] : [])];
+    return [...turns, message, ...toolResults, ...(prompt ? [{ role: 'user', content: prompt }] : [])];
   },
   headers: async (client, model) => {
     const messages = [{ role: 'user', content: 'hello' }];
-    const asked = client.chat.completions.create({ model, messages });
-    return (await asked.withResponse()).response.headers;
+    const request = client.chat.completions.create({ model, messages });
+    return (await request.withResponse()).response.headers;
   },
 });
 
@@ -136,38 +136,38 @@ const responsesOutcome = ({ status, incomplete_details: details, output, output_
   text ?? output.flatMap((item) => item.content.map((part) => part.text ?? '')).join(''),
 ];
 
-cover({
+testClient({
   ...shared,
   name: 'responses',
-  user: (prompt, picture) => {
-    const image = { type: 'input_image', image_url: dataUrl(picture), detail: 'auto' };
-    const content = picture ? [{ type: 'input_text', text: prompt }, image] : prompt;
+  user: (prompt, image) => {
+    const imagePart = { type: 'input_image', image_url: dataUrl(image), detail: 'auto' };
+    const content = image ? [{ type: 'input_text', text: prompt }, imagePart] : prompt;
     return [{ role: 'user', content }];
   },
   tools: (names) => ({
     tools: names.map((name) => ({
       type: 'function',
       name,
-      parameters: things.parameters,
+      parameters: setup.parameters,
       strict: true,
     })),
   }),
-  thoughtful: {
+  reasoningOptions: {
     reasoning: { effort: 'low', summary: 'auto' },
     include: ['reasoning.encrypted_content'],
   },
-  shape: (schema) => ({
+  structuredOutput: (schema) => ({
     text: { format: { type: 'json_schema', name: 'shape', schema, strict: true } },
   }),
-  ask: (client, model, input, more) =>
+  send: (client, model, input, more) =>
     client.responses.create({ model, input, store: false, ...more }),
   stream: (client, model, input) =>
     client.responses.create({ model, input, store: false, stream: true }),
-  gather: (client, model, input, more) =>
+  collectStream: (client, model, input, more) =>
     client.responses.stream({ model, input, store: false, ...more }).finalResponse(),
   delta: (event) => (event.type === 'response.output_text.delta' ? event.delta : ''),
-  text: (reply) => reply.output_text,
-  endings: {
+  text: (response) => response.output_text,
+  finishReasons: {
     end: 'completed',
     length: 'incomplete: max_output_tokens',
     filtered: 'incomplete: content_filter',
@@ -180,38 +180,38 @@ cover({
     for await (const event of events) last = event;
     return responsesOutcome(last.response);
   },
-  tally: ({ usage }) => [
+  usageDetails: ({ usage }) => [
     usage.input_tokens,
     usage.input_tokens_details.cached_tokens,
     usage.output_tokens,
     usage.output_tokens_details.reasoning_tokens,
   ],
-  calls: (reply) =>
-    reply.output
+  toolCalls: (response) =>
+    response.output
       .filter((item) => item.type === 'function_call')
-      .map((item) => ({ id: item.call_id, name: item.name, given: JSON.parse(item.arguments) })),
-  thought: (reply) => {
-    const items = reply.output.filter((item) => item.type === 'reasoning');
+      .map((item) => ({ id: item.call_id, name: item.name, args: JSON.parse(item.arguments) })),
+  reasoning: (response) => {
+    const items = response.output.filter((item) => item.type === 'reasoning');
     return {
-      said: items.flatMap((item) => item.summary.map((part) => part.text)).join(''),
-      seal: items.map((item) => item.encrypted_content).find(Boolean),
+      text: items.flatMap((item) => item.summary.map((part) => part.text)).join(''),
+      signature: items.map((item) => item.encrypted_content).find(Boolean),
     };
   },
-  follow: (turns, reply, results, words) => {
-    const calls = reply.output.filter((item) => item.type === 'function_call');
-    const answers = results.map((output, index) => ({
+  appendToolResults: (turns, response, results, prompt) => {
+    const calls = response.output.filter((item) => item.type === 'function_call');
+    const toolResults = results.map((output, index) => ({
       type: 'function_call_output',
       call_id: calls[index].call_id,
       output,
     }));
-    // What the helper adds to a parsed call is not part of the format.
-    const said = reply.output.map(({ parsed_arguments: _, ...item }) => item);
-    return [...turns, ...said, ...answers, ...(words ? [{ role: 'user', content: words }] : [])];
+    // The SDK's helper adds this field, which is not part of the format.
+    const items = response.output.map(({ parsed_arguments: _, ...item }) => item);
+    return [...turns, ...items, ...toolResults, ...(prompt ? [{ role: 'user', content: prompt }] : [])];
   },
   countTokens: async (client, model, input) =>
     (await client.responses.inputTokens.count({ model, input })).input_tokens,
   headers: async (client, model) => {
-    const asked = client.responses.create({ model, input: 'hello', store: false });
-    return (await asked.withResponse()).response.headers;
+    const request = client.responses.create({ model, input: 'hello', store: false });
+    return (await request.withResponse()).response.headers;
   },
 });

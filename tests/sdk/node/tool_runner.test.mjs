@@ -1,4 +1,4 @@
-// The loop of the anthropic client itself: it asks for a thread first, and goes on without one where that is refused.
+// Tests the tool loop of the anthropic client: it asks for a thread first, and continues without one if that is refused.
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
@@ -6,19 +6,19 @@ import test from 'node:test';
 import Anthropic from '@anthropic-ai/sdk';
 import { betaTool } from '@anthropic-ai/sdk/helpers/beta/json-schema';
 
-import * as things from './things.mjs';
+import * as setup from './setup.mjs';
 
 const weather = betaTool({
   name: 'get_weather',
   description: 'Says how the weather is.',
-  inputSchema: things.parameters,
+  inputSchema: setup.parameters,
   run: () => 'sunny',
 });
 
-for (const upstream of things.formats) {
-  test(`tool runner to ${upstream}`, things.patience, async () => {
-    const client = new Anthropic({ baseURL: things.gateway, apiKey: things.key, maxRetries: 0 });
-    const reply = await client.beta.messages
+for (const upstream of setup.formats) {
+  test(`tool runner to ${upstream}`, setup.testOptions, async () => {
+    const client = new Anthropic({ baseURL: setup.gateway, apiKey: setup.key, maxRetries: 0 });
+    const response = await client.beta.messages
       .toolRunner({
         model: `first-${upstream}`,
         max_tokens: 1024,
@@ -26,7 +26,7 @@ for (const upstream of things.formats) {
         messages: [{ role: 'user', content: 'mock:tool how is the weather' }],
       })
       .runUntilDone();
-    const said = reply.content.map((block) => block.text ?? '').join('');
-    assert.match(said, /^The tools answered: .*sunny/s);
+    const text = response.content.map((block) => block.text ?? '').join('');
+    assert.match(text, /^The tools answered: .*sunny/s);
   });
 }
