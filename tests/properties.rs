@@ -1,4 +1,4 @@
-//! The properties that fuzzing holds, on the hand-made cases: so that they stay built, and true of what is well-formed.
+//! The properties of fuzz/src/checks hold for the golden cases, so that they compile and hold for valid input.
 
 #[path = "../fuzz/src/checks/mod.rs"]
 mod checks;
@@ -6,25 +6,25 @@ mod checks;
 use std::fs;
 use std::path::Path;
 
-// Where the properties look for them.
+// The checks import these from the crate.
 use omniglot::{formats, json, model, sse, translate};
 use serde_json::Value;
 
 use model::Format;
 
-/// As fuzz/seeds makes them: two formats, two dice, a body. What goes to several formats goes to
-/// the first.
-fn seed(case: &Value, dice: [u8; 2], body: &[u8]) -> Vec<u8> {
+/// Returns a seed as fuzz/seeds writes it: two formats, two parameters and a body. A case for several formats uses the
+/// first.
+fn seed(case: &Value, parameters: [u8; 2], body: &[u8]) -> Vec<u8> {
     let number = |key: &str| {
         let name = case[key].as_str().unwrap_or("chat");
         let at = Format::ALL.iter().position(|one| one.name() == name);
         u8::try_from(at.expect("a format")).expect("a small number")
     };
-    [&[number("from"), number("to")][..], &dice, body].concat()
+    [&[number("from"), number("to")][..], &parameters, body].concat()
 }
 
-/// As tests/golden.rs puts a stream on the wire.
-fn wire(events: &Value) -> String {
+/// Encodes a stream as tests/golden.rs does.
+fn encode_stream(events: &Value) -> String {
     let event = |event: &Value| {
         let data = event
             .as_str()
@@ -39,19 +39,19 @@ fn wire(events: &Value) -> String {
 fn check(case: &Value) {
     let given = &case["input"];
     let body = given.to_string().into_bytes();
-    for dice in [[0, 0], [85, 170], [255, 3]] {
-        checks::json::check(&seed(case, dice, &body));
+    for parameters in [[0, 0], [85, 170], [255, 3]] {
+        checks::json::check(&seed(case, parameters, &body));
         match case["kind"].as_str() {
-            Some("request") => checks::requests::check(&seed(case, dice, &body)),
+            Some("request") => checks::requests::check(&seed(case, parameters, &body)),
             Some("stream") => {
-                let wire = wire(given);
-                checks::streams::check(&seed(case, dice, wire.as_bytes()));
-                checks::framing::check(&seed(case, dice, wire.as_bytes()));
+                let stream = encode_stream(given);
+                checks::streams::check(&seed(case, parameters, stream.as_bytes()));
+                checks::framing::check(&seed(case, parameters, stream.as_bytes()));
             }
             _ => {
-                checks::replies::check(&seed(case, dice, &body));
+                checks::replies::check(&seed(case, parameters, &body));
                 let body = given["body"].to_string();
-                checks::errors::check(&seed(case, dice, body.as_bytes()));
+                checks::errors::check(&seed(case, parameters, body.as_bytes()));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Server-sent events: the same as another reader sees, wherever they are cut, and no byte is lost.
+//! Server-sent events are parsed as another parser does, however they are split into chunks, and no byte is lost.
 
 use crate::sse::{SseFrame, SseFrames};
 use bytes::Bytes;
@@ -6,31 +6,32 @@ use sse_core::{SseDecoder, SseEvent};
 
 use super::input::Input;
 
-type Named = Vec<(String, String)>;
+/// Name and data of each event.
+type Events = Vec<(String, String)>;
 
 pub fn check(data: &[u8]) {
     let Some(input) = Input::of(data) else { return };
     let body = input.body;
-    let cut = |dice: u8| body.len() * usize::from(dice) / 256;
-    let [first, second] = input.dice;
-    let (first, second) = (cut(first.min(second)), cut(first.max(second)));
-    let whole = ours(&[body]);
+    let position = |parameter: u8| body.len() * usize::from(parameter) / 256;
+    let [first, second] = input.parameters;
+    let (first, second) = (position(first.min(second)), position(first.max(second)));
+    let whole = parse(&[body]);
     assert_eq!(
         whole,
-        ours(&[&body[..first], &body[first..second], &body[second..]])
+        parse(&[&body[..first], &body[first..second], &body[second..]])
     );
     let bytes: Vec<&[u8]> = body.chunks(1).collect();
-    assert_eq!(whole, ours(&bytes));
+    assert_eq!(whole, parse(&bytes));
     assert_eq!(whole.1, body, "no byte is lost");
     if str::from_utf8(body).is_ok() {
-        assert_eq!(Some(whole.0), theirs(body).or(None));
+        assert_eq!(Some(whole.0), parse_by_sse_core(body).or(None));
     }
 }
 
-/// The complete events, and all bytes that were handed over.
-fn ours(pieces: &[&[u8]]) -> (Named, Vec<u8>) {
+/// Returns the events by our parser, and all bytes of its frames.
+fn parse(chunks: &[&[u8]]) -> (Events, Vec<u8>) {
     let (mut frames, mut events, mut raw) = (SseFrames::default(), Vec::new(), Vec::new());
-    let mut note = |frame: SseFrame<'_>| {
+    let mut add = |frame: SseFrame<'_>| {
         if let (Some(at), Some(data)) = (frame.data_at, &frame.data) {
             assert_eq!(&frame.raw[at..at + data.len()], data.as_bytes());
         }
@@ -41,8 +42,8 @@ fn ours(pieces: &[&[u8]]) -> (Named, Vec<u8>) {
         };
         events.extend(frame.data.map(|data| (name.to_owned(), data.into_owned())));
     };
-    for piece in pieces {
-        frames.push(piece, &mut note);
+    for chunk in chunks {
+        frames.push(chunk, &mut add);
     }
     let mut rest = Vec::new();
     frames.finish(|frame| rest.extend_from_slice(frame.raw));
@@ -50,7 +51,8 @@ fn ours(pieces: &[&[u8]]) -> (Named, Vec<u8>) {
     (events, raw)
 }
 
-fn theirs(bytes: &[u8]) -> Option<Named> {
+/// Returns the events by the parser of `sse_core`.
+fn parse_by_sse_core(bytes: &[u8]) -> Option<Events> {
     let (mut decoder, mut buffer) = (SseDecoder::new(), Bytes::copy_from_slice(bytes));
     let mut events = Vec::new();
     while let Some(event) = decoder.next(&mut buffer) {

@@ -1,9 +1,10 @@
-//! The order that every decoder's events keep: `Start ( Open Delta* Close | Finish | Usage )* End`.
+//! Checks the order of every decoder's events: `Start ( Open Delta* Close | Finish | Usage )* End`.
 
 use std::collections::BTreeSet;
 
 use crate::model::{Delta, Event};
 
+/// The state of a stream of events.
 #[derive(Debug, Default)]
 pub struct Grammar {
     started: bool,

@@ -1,39 +1,41 @@
-//! How the bytes of a fuzzer are read: four that choose, then a body.
+//! Parses the bytes of a fuzzer: a header of four bytes, and a body.
 
 use crate::formats::{Framing, Operation, ResponseOptions};
 use crate::model::{Format, TranslationState};
 use crate::translate::RequestSummary;
 use serde_json::Value;
 
-/// As many bytes choose formats, cuts and statuses.
-pub const CHOOSERS: usize = 4;
+/// The header: two formats, and two parameters.
+pub const HEADER_LENGTH: usize = 4;
 
+/// The input of a check.
 pub struct Input<'d> {
     pub from: Format,
     pub to: Format,
-    pub dice: [u8; 2],
+    /// Numbers that a check uses as it needs: positions, a status, flags.
+    pub parameters: [u8; 2],
     pub body: &'d [u8],
 }
 
 impl<'d> Input<'d> {
     pub fn of(data: &'d [u8]) -> Option<Input<'d>> {
-        let (&[from, to, first, second], body) = data.split_first_chunk::<CHOOSERS>()?;
-        if depth(body) > DEEPEST {
+        let (&[from, to, first, second], body) = data.split_first_chunk::<HEADER_LENGTH>()?;
+        if depth(body) > MAX_DEPTH {
             return None;
         }
         Some(Input {
             from: format(from),
             to: format(to),
-            dice: [first, second],
+            parameters: [first, second],
             body,
         })
     }
 }
 
-/// A translation may add levels; what is read here again must stay within a parser's 128.
-const DEEPEST: usize = 100;
+/// A translation may add levels, and its output is parsed again by a parser with a limit of 128.
+const MAX_DEPTH: usize = 100;
 
-/// How deep brackets are nested at most, those in strings included.
+/// Returns the maximum depth of nested brackets, those in strings included.
 fn depth(body: &[u8]) -> usize {
     let (mut deepest, mut now) = (0usize, 0usize);
     for byte in body {
@@ -51,7 +53,8 @@ fn format(byte: u8) -> Format {
     Format::ALL[usize::from(byte) % Format::ALL.len()]
 }
 
-pub fn asked(stream: bool) -> ResponseOptions {
+/// Returns the options of a response of the model `m`.
+pub fn response_options(stream: bool) -> ResponseOptions {
     ResponseOptions {
         model: "m".to_owned(),
         stream,
@@ -63,17 +66,17 @@ pub fn asked(stream: bool) -> ResponseOptions {
     }
 }
 
-/// What a client asks for, of the model `m`.
-pub fn wanted(format: Format, operation: Operation, stream: bool) -> RequestSummary {
+/// Returns the summary of a request for the model `m`.
+pub fn request_summary(format: Format, operation: Operation, stream: bool) -> RequestSummary {
     let body =
         format!(r#"{{"model":"m","stream":{stream},"stream_options":{{"include_usage":true}}}}"#);
     let path_model = (format == Format::Native).then_some("m");
-    let wanted = RequestSummary::new(format.codec(), operation, path_model, body.as_bytes());
-    wanted.expect("a request")
+    let summary = RequestSummary::new(format.codec(), operation, path_model, body.as_bytes());
+    summary.expect("a request")
 }
 
-/// What was written must be a JSON object.
-pub fn object(bytes: &[u8]) -> Value {
+/// Asserts that the bytes are a JSON object, and returns it.
+pub fn assert_object(bytes: &[u8]) -> Value {
     let value: Value = serde_json::from_slice(bytes)
         .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(bytes)));
     assert!(value.is_object(), "{value}");

@@ -1,4 +1,4 @@
-//! JSON read in pieces and by name, and edited in place, as a parser would have it.
+//! JSON that is parsed by field and by element, and edited in place, agrees with `serde_json`.
 
 use crate::json::{ArrayElements, Edit, Fields, replace};
 use crate::model::Json;
@@ -8,13 +8,13 @@ use super::input::Input;
 
 pub fn check(data: &[u8]) {
     let Some(input) = Input::of(data) else { return };
-    fields(input.body);
-    elements(input.body, input.dice);
-    edits(input.body, input.dice);
+    check_fields(input.body);
+    check_elements(input.body, input.parameters);
+    check_edits(input.body, input.parameters);
 }
 
 /// Every field of an object can be taken once, with the value that a parser sees.
-fn fields(body: &[u8]) {
+fn check_fields(body: &[u8]) {
     let parsed = serde_json::from_slice::<Map<String, Value>>(body);
     let (Ok(mut fields), Ok(parsed)) = (Fields::of_body(body), parsed) else {
         return;
@@ -23,7 +23,7 @@ fn fields(body: &[u8]) {
     let entries = tree.as_object().map_or(0, |object| object.as_vec().len());
     for (key, value) in &parsed {
         let taken = fields.take(key);
-        // Of a key that stands there twice a parser keeps the last; here the first counts.
+        // Of a duplicate key, `serde_json` keeps the last value, and `Fields` the first.
         if entries == parsed.len() {
             let taken = taken.map(|value| serde_json::to_value(&value).expect("JSON"));
             assert_eq!(taken.unwrap_or(Value::Null), *value);
@@ -31,11 +31,14 @@ fn fields(body: &[u8]) {
     }
 }
 
-/// An array comes apart where a parser sees its elements, however it arrives.
-fn elements(body: &[u8], dice: [u8; 2]) {
+/// An array is split into the elements that a parser sees, however it is split into chunks.
+fn check_elements(body: &[u8], parameters: [u8; 2]) {
     let whole = split(&[body]);
-    let cut = |dice: u8| body.len() * usize::from(dice) / 256;
-    let (first, second) = (cut(dice[0].min(dice[1])), cut(dice[0].max(dice[1])));
+    let position = |parameter: u8| body.len() * usize::from(parameter) / 256;
+    let (first, second) = (
+        position(parameters[0].min(parameters[1])),
+        position(parameters[0].max(parameters[1])),
+    );
     assert_eq!(
         whole,
         split(&[&body[..first], &body[first..second], &body[second..]])
@@ -49,17 +52,18 @@ fn elements(body: &[u8], dice: [u8; 2]) {
         .iter()
         .map(|element| serde_json::from_slice(element).expect("JSON"))
         .collect();
-    // Only what has brackets of its own can be told apart without a parser.
+    // `ArrayElements` returns objects and arrays only.
     let bracketed = |value: &Value| value.is_object() || value.is_array();
     let parsed: Vec<Value> = parsed.into_iter().filter(bracketed).collect();
     assert_eq!(seen, parsed);
 }
 
-fn split(pieces: &[&[u8]]) -> (Vec<Vec<u8>>, bool) {
+/// Returns the elements of an array that arrives in chunks, and whether it is closed.
+fn split(chunks: &[&[u8]]) -> (Vec<Vec<u8>>, bool) {
     let (mut elements, mut seen) = (ArrayElements::default(), Vec::new());
-    for piece in pieces {
-        elements.push(piece, |element, end| {
-            assert_eq!(element.last(), Some(&piece[end - 1]));
+    for chunk in chunks {
+        elements.push(chunk, |element, end| {
+            assert_eq!(element.last(), Some(&chunk[end - 1]));
             seen.push(element.to_vec());
         });
     }
@@ -67,9 +71,10 @@ fn split(pieces: &[&[u8]]) -> (Vec<Vec<u8>>, bool) {
 }
 
 /// Edits change their ranges and nothing else.
-fn edits(body: &[u8], dice: [u8; 2]) {
-    let place = |dice: u8| body.len() * usize::from(dice) / 255;
-    let range = place(dice[0].min(dice[1]))..place(dice[0].max(dice[1]));
+fn check_edits(body: &[u8], parameters: [u8; 2]) {
+    let position = |parameter: u8| body.len() * usize::from(parameter) / 255;
+    let range =
+        position(parameters[0].min(parameters[1]))..position(parameters[0].max(parameters[1]));
     let with = b"\"new\"".to_vec();
     let mut expected = body.to_vec();
     expected.splice(range.clone(), with.iter().copied());

@@ -1,4 +1,4 @@
-//! What must hold for any bytes at all. Each module is one fuzz target: `check` panics when something does not.
+//! The properties that hold for any bytes. Each public module with a `check` is a fuzz target; `check` panics if a property does not hold.
 
 pub mod errors;
 pub mod framing;

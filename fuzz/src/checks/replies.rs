@@ -1,4 +1,4 @@
-//! Whole replies: whatever is read can be said to every client, whole and in pieces, so that its own kind reads it.
+//! A response that can be decoded is encoded for every client format, as JSON and as a stream, so that its decoder accepts it.
 
 use crate::formats::Operation;
 use crate::model::{Format, Losses, Response};
@@ -7,12 +7,12 @@ use crate::translate::ResponseTranslator;
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::input::{Input, asked, object, wanted};
-use super::streams::accepted;
+use super::input::{Input, assert_object, request_summary, response_options};
+use super::streams::check_encoded_stream;
 
 pub fn check(data: &[u8]) {
     let Some(input) = Input::of(data) else { return };
-    passes(input.from, input.body);
+    check_passthrough(input.from, input.body);
     let decoded = input
         .from
         .codec()
@@ -22,17 +22,17 @@ pub fn check(data: &[u8]) {
         Err(api_error) => return assert!(!api_error.message.is_empty()),
     };
     for to in Format::ALL {
-        whole(to, &response);
-        in_pieces(to, &response);
+        check_json(to, &response);
+        check_stream(to, &response);
     }
 }
 
-fn whole(to: Format, response: &Response<'_>) {
+fn check_json(to: Format, response: &Response<'_>) {
     let mut losses = Losses::default();
     let body = to
         .codec()
-        .encode_response(response, &asked(false), &mut losses);
-    object(&body);
+        .encode_response(response, &response_options(false), &mut losses);
+    assert_object(&body);
     if let Err(api_error) = to.codec().decode_response(&body, &mut losses) {
         panic!(
             "{}: {api_error:?}\n{}",
@@ -42,25 +42,35 @@ fn whole(to: Format, response: &Response<'_>) {
     }
 }
 
-fn in_pieces(to: Format, response: &Response<'_>) {
-    let mut encoder = to.codec().stream_encoder(&asked(true));
+fn check_stream(to: Format, response: &Response<'_>) {
+    let mut encoder = to.codec().stream_encoder(&response_options(true));
     let mut out = SseWriter::default();
     response.unfold(&mut |event| encoder.encode_event(event, &mut out));
-    accepted(to, &out.take());
+    check_encoded_stream(to, &out.take());
 }
 
-/// A reply of the client's own format changes nothing but the model's name.
-fn passes(format: Format, body: &[u8]) {
-    let wanted = wanted(format, Operation::Generate, false);
-    let json = "application/json";
-    let reply = ResponseTranslator::new(format, format, &wanted, asked(false), json, usize::MAX);
-    let (mut reply, mut chunk) = (reply.expect("JSON"), Some(Bytes::copy_from_slice(body)));
-    if reply.translate_chunk(&mut chunk, true).is_err() {
+/// Passthrough changes nothing but the model's name.
+fn check_passthrough(format: Format, body: &[u8]) {
+    let summary = request_summary(format, Operation::Generate, false);
+    let content_type = "application/json";
+    let translator = ResponseTranslator::new(
+        format,
+        format,
+        &summary,
+        response_options(false),
+        content_type,
+        usize::MAX,
+    );
+    let (mut translator, mut chunk) = (
+        translator.expect("JSON"),
+        Some(Bytes::copy_from_slice(body)),
+    );
+    if translator.translate_chunk(&mut chunk, true).is_err() {
         return;
     }
-    let rest = reply.take_remaining().into_bytes();
+    let rest = translator.take_remaining().into_bytes();
     let passed = [&*chunk.expect("a body"), &*rest].concat();
-    // What is no text passes as well; nothing of it can be compared.
+    // Invalid JSON is passed through too, but cannot be compared.
     let Ok(mut before) = serde_json::from_slice::<Value>(body) else {
         return;
     };

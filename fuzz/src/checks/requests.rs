@@ -1,4 +1,4 @@
-//! Requests: whatever is read can be said to every upstream, or is refused in the client's words.
+//! A request is encoded for every upstream format so that its decoder accepts it, or refused with an error of the client's format.
 
 use crate::formats::{Capabilities, ConversationItems, Operation, RequestHead, UpstreamTarget};
 use crate::model::{ApiError, Format, Losses};
@@ -6,21 +6,21 @@ use crate::translate::{self, ModelTraits, RequestSummary};
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
-use super::input::{Input, object};
+use super::input::{Input, assert_object};
 
 pub fn check(data: &[u8]) {
     let Some(input) = Input::of(data) else { return };
-    passes(input.from, input.body);
-    goes_on(input.from, input.body);
-    let capabilities = capabilities(input.dice[0]);
-    let stream = input.dice[1] & 1 == 1;
+    check_passthrough(input.from, input.body);
+    check_resume(input.from, input.body);
+    let capabilities = capabilities(input.parameters[0]);
+    let stream = input.parameters[1] & 1 == 1;
     for to in Format::ALL {
-        translated(input.from, to, input.body, &capabilities, stream);
+        check_translation(input.from, to, input.body, &capabilities, stream);
     }
 }
 
-fn capabilities(dice: u8) -> Capabilities {
-    let bit = |number: u8| dice >> number & 1 == 1;
+fn capabilities(flags: u8) -> Capabilities {
+    let bit = |number: u8| flags >> number & 1 == 1;
     Capabilities {
         messages_mid_system: bit(0),
         messages_prefill: bit(1),
@@ -43,7 +43,13 @@ fn head(stream: bool) -> RequestHead<'static> {
     }
 }
 
-fn translated(from: Format, to: Format, body: &[u8], capabilities: &Capabilities, stream: bool) {
+fn check_translation(
+    from: Format,
+    to: Format,
+    body: &[u8],
+    capabilities: &Capabilities,
+    stream: bool,
+) {
     let target = UpstreamTarget {
         model: "upstream",
         stream,
@@ -59,11 +65,11 @@ fn translated(from: Format, to: Format, body: &[u8], capabilities: &Capabilities
     }
     match outcome {
         Ok(outgoing) => {
-            object(&outgoing.body);
+            assert_object(&outgoing.body);
             let again = to
                 .codec()
                 .decode_request(&head(stream), &outgoing.body, &mut losses);
-            // Data that are no base64 pass from most formats, for the upstream to refuse.
+            // Most formats pass through data that is not valid base64, which the upstream refuses.
             if let Err(api_error) = again
                 && !api_error.message.contains("base64")
             {
@@ -71,19 +77,19 @@ fn translated(from: Format, to: Format, body: &[u8], capabilities: &Capabilities
                 panic!("{} → {}: {api_error:?}\n{sent}", from.name(), to.name());
             }
         }
-        Err(api_error) => refused(from, &api_error),
+        Err(api_error) => check_error(from, &api_error),
     }
 }
 
-fn refused(client: Format, api_error: &ApiError) {
+fn check_error(client: Format, api_error: &ApiError) {
     assert!(!api_error.message.is_empty());
     let (status, body) = client.codec().encode_error(api_error, "req_1");
     assert!((400..600).contains(&status), "{api_error:?}");
-    object(&body);
+    assert_object(&body);
 }
 
-/// A request that goes on from a reply holds what was said before, and then its own input.
-fn goes_on(format: Format, body: &[u8]) {
+/// A request that continues a stored conversation has its items first, and then its own input.
+fn check_resume(format: Format, body: &[u8]) {
     let (Some(codec), Ok(fields)) = (
         format.codec().conversation_codec(),
         format.codec().decode_routing_fields(body),
@@ -102,66 +108,66 @@ fn goes_on(format: Format, body: &[u8]) {
         codec.resume(body, std::slice::from_ref(&before)),
     ) {
         (Ok(own), Ok(resumed)) => (own, resumed),
-        (Err(api_error), Err(_)) => return refused(format, &api_error),
+        (Err(api_error), Err(_)) => return check_error(format, &api_error),
         (own, resumed) => panic!("{own:?} {resumed:?}"),
     };
-    // What is no text goes on as it is, for whoever reads it to refuse.
+    // Invalid JSON is resumed unchanged, and the decoder refuses it.
     if serde_json::from_slice::<Value>(body).is_err() {
         return;
     }
-    let whole = object(&resumed);
+    let whole = assert_object(&resumed);
     let input = whole["input"].as_array().expect("a list");
     assert_eq!(input.len(), before.count + own.count);
     assert_eq!(input[1], Value::Object(Map::new()));
     assert!(whole["previous_response_id"].is_null());
     let page = codec.encode_items("resp_1", &[before, own], Some("limit=100"));
-    object(&page.expect("a page"));
+    assert_object(&page.expect("a page"));
 }
 
-/// A request for an upstream of the client's own format changes only where it must.
-fn passes(format: Format, body: &[u8]) {
+/// Passthrough changes nothing but the model's name and the usage option.
+fn check_passthrough(format: Format, body: &[u8]) {
     let path_model = (format == Format::Native).then_some("m");
-    let wanted = match RequestSummary::new(format.codec(), Operation::Generate, path_model, body) {
-        Ok(wanted) => wanted,
-        Err(api_error) => return refused(format, &api_error),
+    let summary = match RequestSummary::new(format.codec(), Operation::Generate, path_model, body) {
+        Ok(summary) => summary,
+        Err(api_error) => return check_error(format, &api_error),
     };
-    let looked_through =
-        wanted
+    let checked =
+        summary
             .clone()
             .check_passthrough(format.codec(), body, &ModelTraits::default(), true);
-    if let Err(api_error) = looked_through {
-        let head = wanted.head(&ModelTraits::default());
+    if let Err(api_error) = checked {
+        let head = summary.head(&ModelTraits::default());
         let decoded = format
             .codec()
             .decode_request(&head, body, &mut Losses::default());
         assert!(decoded.is_err(), "only the rules refuse: {api_error:?}");
-        return refused(format, &api_error);
+        return check_error(format, &api_error);
     }
-    // What is no text passes as well, for the upstream to judge; nothing of it can be compared.
+    // Invalid JSON is passed through too, but cannot be compared.
     let Ok(mut before) = serde_json::from_slice::<Value>(body) else {
         return;
     };
     let body = Bytes::copy_from_slice(body);
-    let edited = wanted.passthrough_body(format.codec(), &body, "new \"name\"\\é", "vendor");
+    let edited = summary.passthrough_body(format.codec(), &body, "new \"name\"\\é", "vendor");
     let edited = edited.into_bytes();
-    let mut after = object(&edited);
-    if let Some(place) = &wanted.model_range {
-        assert_eq!(before["model"], wanted.model);
+    let mut after = assert_object(&edited);
+    if let Some(range) = &summary.model_range {
+        assert_eq!(before["model"], summary.model);
         assert_eq!(after["model"], "new \"name\"\\é");
-        if !wanted.hides_usage() {
-            assert_eq!(edited[..place.start], body[..place.start]);
-            assert!(edited.ends_with(&body[place.end..]));
+        if !summary.hides_usage() {
+            assert_eq!(edited[..range.start], body[..range.start]);
+            assert!(edited.ends_with(&body[range.end..]));
         }
     }
-    if wanted.hides_usage() {
+    if summary.hides_usage() {
         assert_eq!(after["stream_options"]["include_usage"], true);
     }
     for tree in [&mut before, &mut after] {
         let fields = tree.as_object_mut().expect("an object");
-        if wanted.model_range.is_some() {
+        if summary.model_range.is_some() {
             fields.remove("model");
         }
-        if wanted.hides_usage() {
+        if summary.hides_usage() {
             match fields.get_mut("stream_options") {
                 Some(Value::Object(options)) => drop(options.remove("include_usage")),
                 _ => drop(fields.remove("stream_options")),

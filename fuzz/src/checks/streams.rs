@@ -1,4 +1,4 @@
-//! Streams: the same wherever they are cut, in order, and ended so that the client's own kind reads them.
+//! Streams are translated the same however they are split into chunks, with events in order, and so that the client's decoder accepts them.
 
 use crate::formats::{Framing, Operation};
 use crate::model::{ApiError, Format};
@@ -8,68 +8,83 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use super::grammar::Grammar;
-use super::input::{Input, asked, wanted};
+use super::input::{Input, request_summary, response_options};
 
 pub fn check(data: &[u8]) {
     let Some(input) = Input::of(data) else { return };
     let Input {
         from,
         to,
-        dice,
+        parameters,
         body,
     } = input;
-    decoded(from, body);
+    check_decoder(from, body);
     if from == Format::Native && to == Format::Native {
         let start = || start(from, to, Framing::Array, "application/json");
-        cut_anywhere(&start, body, dice);
+        check_splits(&start, body, parameters);
     }
     let start = || start(from, to, Framing::Sse, "text/event-stream");
-    let (out, api_error) = cut_anywhere(&start, body, dice);
+    let (out, api_error) = check_splits(&start, body, parameters);
     match api_error {
-        None if from != to => accepted(to, &out),
-        None => passed(body, &out),
+        None if from != to => check_encoded_stream(to, &out),
+        None => check_passthrough(body, &out),
         Some(api_error) => assert!((400..600).contains(&api_error.status), "{api_error:?}"),
     }
     if from != to {
-        payloads(&out, |_| {});
+        for_each_data(&out, |_| {});
     }
 }
 
-fn start(from: Format, to: Format, framing: Framing, mime: &str) -> ResponseTranslator {
+fn start(from: Format, to: Format, framing: Framing, content_type: &str) -> ResponseTranslator {
     let operation = match to {
         Format::Native => Operation::Stream(framing),
         Format::Chat | Format::Messages | Format::Responses | Format::Images => Operation::Generate,
     };
-    let wanted = wanted(to, operation, true);
-    let reply = ResponseTranslator::new(to, from, &wanted, asked(true), mime, usize::MAX);
-    reply.unwrap_or_else(|api_error| panic!("{api_error:?}"))
+    let summary = request_summary(to, operation, true);
+    let translator = ResponseTranslator::new(
+        to,
+        from,
+        &summary,
+        response_options(true),
+        content_type,
+        usize::MAX,
+    );
+    translator.unwrap_or_else(|api_error| panic!("{api_error:?}"))
 }
 
-/// All that goes out, its error included, and what broke it.
-fn run(mut reply: ResponseTranslator, pieces: &[&[u8]]) -> (Vec<u8>, Option<ApiError>) {
+/// Translates a stream of chunks; returns the output and the error that ended it.
+fn run(mut translator: ResponseTranslator, chunks: &[&[u8]]) -> (Vec<u8>, Option<ApiError>) {
     let mut out = Vec::new();
-    for (number, piece) in pieces.iter().enumerate() {
-        let mut chunk = Some(Bytes::copy_from_slice(piece));
-        let pushed = reply.translate_chunk(&mut chunk, number + 1 == pieces.len());
+    for (number, bytes) in chunks.iter().enumerate() {
+        let mut chunk = Some(Bytes::copy_from_slice(bytes));
+        let translated = translator.translate_chunk(&mut chunk, number + 1 == chunks.len());
         out.extend_from_slice(&chunk.unwrap_or_default());
-        if let Err(api_error) = pushed {
-            out.extend_from_slice(&reply.encode_stream_error(&api_error));
+        if let Err(api_error) = translated {
+            out.extend_from_slice(&translator.encode_stream_error(&api_error));
             return (out, Some(api_error));
         }
     }
     (out, None)
 }
 
-fn cut_anywhere(
+/// The output is the same however the body is split into chunks; returns it.
+fn check_splits(
     start: &dyn Fn() -> ResponseTranslator,
     body: &[u8],
-    dice: [u8; 2],
+    parameters: [u8; 2],
 ) -> (Vec<u8>, Option<ApiError>) {
     let whole = run(start(), &[body]);
-    let cut = |dice: u8| body.len() * usize::from(dice) / 256;
-    let (first, second) = (cut(dice[0].min(dice[1])), cut(dice[0].max(dice[1])));
-    let pieces = [&body[..first], &body[first..second], &body[second..]];
-    assert_eq!(run(start(), &pieces), whole, "cut at {first} and {second}");
+    let position = |parameter: u8| body.len() * usize::from(parameter) / 256;
+    let (first, second) = (
+        position(parameters[0].min(parameters[1])),
+        position(parameters[0].max(parameters[1])),
+    );
+    let chunks = [&body[..first], &body[first..second], &body[second..]];
+    assert_eq!(
+        run(start(), &chunks),
+        whole,
+        "split at {first} and {second}"
+    );
     if body.len() < 2000 {
         let bytes: Vec<&[u8]> = body.chunks(1).collect();
         if !bytes.is_empty() {
@@ -79,8 +94,8 @@ fn cut_anywhere(
     whole
 }
 
-/// The decoder keeps to the grammar, and says whether there was an end.
-fn decoded(format: Format, body: &[u8]) {
+/// The decoder's events are in order, and end if the decoder reports no error.
+fn check_decoder(format: Format, body: &[u8]) {
     let mut decoder = format.codec().stream_decoder();
     let mut grammar = Grammar::default();
     let mut broken = false;
@@ -96,8 +111,8 @@ fn decoded(format: Format, body: &[u8]) {
     }
 }
 
-/// Every payload is JSON, but for the one word of one format.
-fn payloads(bytes: &[u8], mut each: impl FnMut(&str)) {
+/// The data of every event is a JSON object or `[DONE]`.
+fn for_each_data(bytes: &[u8], mut each: impl FnMut(&str)) {
     let mut frames = SseFrames::default();
     frames.push(bytes, |frame| {
         let data = frame.data.expect("a payload");
@@ -110,15 +125,15 @@ fn payloads(bytes: &[u8], mut each: impl FnMut(&str)) {
     assert_eq!(frames.buffered(), 0, "events are complete");
 }
 
-/// A stream that we wrote to its end is one for the format's own reader.
-pub fn accepted(format: Format, bytes: &[u8]) {
+/// The decoder of a format accepts a complete stream that we encoded.
+pub fn check_encoded_stream(format: Format, bytes: &[u8]) {
     let mut decoder = format.codec().stream_decoder();
     let mut grammar = Grammar::default();
     let mut refuse = |api_error: ApiError| {
-        let said = String::from_utf8_lossy(bytes);
-        panic!("{}: {api_error:?}\n{said}", format.name())
+        let text = String::from_utf8_lossy(bytes);
+        panic!("{}: {api_error:?}\n{text}", format.name())
     };
-    payloads(bytes, |data| {
+    for_each_data(bytes, |data| {
         let read = decoder.decode_event(data, &mut |event| grammar.check(&event));
         read.unwrap_or_else(&mut refuse);
     });
@@ -127,9 +142,8 @@ pub fn accepted(format: Format, bytes: &[u8]) {
     assert!(grammar.ended);
 }
 
-/// No event is lost of a stream of the client's own format. Only the model's name may change, and
-/// what stands after the end.
-fn passed(body: &[u8], out: &[u8]) {
+/// Passthrough loses no event. Only the model's name may change, and events after the end.
+fn check_passthrough(body: &[u8], out: &[u8]) {
     let names = |bytes: &[u8]| {
         let mut names = Vec::new();
         SseFrames::default().push(bytes, |frame| {

@@ -1,4 +1,4 @@
-//! HTTP/1.1 byte by byte, for bytes that no HTTP library sends or shows.
+//! HTTP/1.1 on the level of bytes, for messages that no HTTP library sends or returns.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -121,7 +121,7 @@ impl Http1Connection {
         (size > 0).then_some(chunk)
     }
 
-    /// Reads exactly so many bytes.
+    /// Reads exactly `length` bytes.
     pub async fn read_exact(&mut self, length: usize) -> Vec<u8> {
         while self.unread.len() < length {
             assert!(self.read().await, "closed in the middle of a body");
@@ -135,7 +135,7 @@ impl Http1Connection {
         std::mem::take(&mut self.unread)
     }
 
-    /// Reads until the connection is over, also by a reset.
+    /// Reads until the connection is closed or reset.
     pub async fn read_until_closed(&mut self) -> Vec<u8> {
         loop {
             let reading = self.stream.read_buf(&mut self.unread);

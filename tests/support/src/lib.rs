@@ -1,4 +1,4 @@
-//! Shared by the tests that start the gateway: processes, clients, upstreams, certificates and databases.
+//! Processes, clients, upstreams, certificates and databases for the tests that start the gateway.
 
 #![forbid(unsafe_code)]
 

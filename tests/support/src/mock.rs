@@ -31,7 +31,7 @@ impl Mock {
         format!("http://{}{path}", self.address)
     }
 
-    /// Releases so many events of streams that wait for the name.
+    /// Releases `times` events of streams that wait for the name.
     pub async fn signal(&self, name: &str, times: usize) {
         for _ in 0..times {
             let path = format!("/mock/signal/{name}");

@@ -9,7 +9,7 @@ use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Stops and starts the server on command, ends it and removes its files when stdin is closed,
-/// so that nothing is left behind however the tests end. Nothing in it need outlive the machine.
+/// so that nothing is left behind however the tests end. Its data need not survive a crash.
 const SCRIPT: &str = r#"
 trap 'kill -INT $server 2>/dev/null; wait $server; rm -rf "$2"' EXIT
 trap 'exit 1' HUP INT TERM
@@ -40,7 +40,7 @@ const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A running PostgreSQL server.
 pub struct Postgres {
-    /// It ends with this: its stdin is closed then.
+    /// The script, which ends the server when its stdin is closed.
     script: Mutex<ServerScript>,
     programs: PathBuf,
     port: u16,
@@ -69,7 +69,7 @@ impl Postgres {
     ///
     /// # Panics
     ///
-    /// Panics where PostgreSQL is not installed: tests that need it are ignored unless they are asked for.
+    /// Panics if PostgreSQL is not installed: tests that need it are ignored by default.
     pub fn shared() -> &'static Postgres {
         static SHARED: OnceLock<Postgres> = OnceLock::new();
         SHARED.get_or_init(Postgres::start)
@@ -79,7 +79,7 @@ impl Postgres {
     ///
     /// # Panics
     ///
-    /// Panics where PostgreSQL is not installed.
+    /// Panics if PostgreSQL is not installed.
     pub fn start() -> Postgres {
         let programs = programs().expect(
             "this test needs PostgreSQL, which is not installed: scripts/databases installs it",
@@ -173,7 +173,7 @@ pub fn postgres_url(port: u16, database: &str) -> String {
     format!("postgres://omniglot:not-to-be-seen@127.0.0.1:{port}/{database}")
 }
 
-/// Finds the folder of `initdb` and the other programs, of the newest version.
+/// Finds the directory of the newest version's `initdb` and other programs.
 fn programs() -> Option<PathBuf> {
     let versions = std::fs::read_dir("/usr/lib/postgresql")
         .into_iter()
@@ -191,7 +191,7 @@ fn programs() -> Option<PathBuf> {
     found.pop()
 }
 
-/// Returns the user that the server runs as where the tests run as root, which PostgreSQL refuses.
+/// Returns the user that runs the server if the tests run as root, which PostgreSQL refuses.
 fn user() -> Option<&'static str> {
     if !nix::unistd::geteuid().is_root() {
         return None;

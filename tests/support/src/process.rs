@@ -105,7 +105,7 @@ impl Drop for Process {
 ///
 /// # Panics
 ///
-/// Panics outside of `cargo test`, which builds the binary and says where it is.
+/// Panics outside of `cargo test`, which builds the binary and sets its path.
 pub fn omniglot() -> Command {
     let binary = std::env::var_os("CARGO_BIN_EXE_omniglot");
     Command::new(binary.expect("CARGO_BIN_EXE_omniglot is not set: run the tests with cargo test"))

@@ -27,7 +27,7 @@ const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A running Redis server.
 pub struct Redis {
-    /// Its stdin is open as long as this is there.
+    /// The script, which ends the server when its stdin is closed.
     _guard: Child,
     port: u16,
 }
@@ -37,7 +37,7 @@ impl Redis {
     ///
     /// # Panics
     ///
-    /// Panics where Redis is not installed: tests that need it are ignored unless they are asked for.
+    /// Panics if Redis is not installed: tests that need it are ignored by default.
     pub fn shared() -> &'static Redis {
         static SHARED: OnceLock<Redis> = OnceLock::new();
         SHARED.get_or_init(Redis::start)

@@ -1,4 +1,4 @@
-//! Certificates of the test's own, and a proxy that adds TLS to the mock.
+//! Certificates for tests, and a proxy that adds TLS to the mock.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use tokio_rustls::TlsAcceptor;
 use crate::requests::new_client;
 use crate::wait::TIMEOUT;
 
-/// A certificate authority that only clients trust which are given it.
+/// A certificate authority that no client trusts by default.
 pub struct CertificateAuthority {
     issuer: Issuer<'static, KeyPair>,
     /// The certificate of the authority.

@@ -1,4 +1,4 @@
-//! Upstreams of a few lines: a fixed response, or the request's own body.
+//! Small upstreams that send a fixed response, or the body of the request.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -7,9 +7,9 @@ use std::time::Duration;
 use crate::config::KEY;
 use crate::gateway::Gateway;
 
-/// Starts an upstream that sends the same response to every request, piece by piece, and then closes the connection.
-pub fn fixed_response_upstream(pieces: Vec<Vec<u8>>) -> SocketAddr {
-    serve_connections(move |stream| send_response(stream, &pieces))
+/// Starts an upstream that sends the same response to every request, chunk by chunk, and then closes the connection.
+pub fn fixed_response_upstream(chunks: Vec<Vec<u8>>) -> SocketAddr {
+    serve_connections(move |stream| send_response(stream, &chunks))
 }
 
 /// Starts a native upstream that accepts every request and responds with its body as the text.
@@ -25,7 +25,7 @@ pub fn echo_upstream() -> SocketAddr {
     })
 }
 
-/// Starts a server that takes one connection after the other, each with one request.
+/// Starts a server that accepts one connection after the other, each with one request.
 fn serve_connections(
     serve: impl Fn(TcpStream) -> std::io::Result<()> + Send + 'static,
 ) -> SocketAddr {
@@ -33,22 +33,22 @@ fn serve_connections(
     let address = listener.local_addr().expect("an address");
     std::thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
-            // A gateway that hangs up early is no failure of the upstream.
+            // A gateway that closes the connection early is not a failure of the upstream.
             let _ = serve(stream);
         }
     });
     address
 }
 
-fn send_response(mut stream: TcpStream, pieces: &[Vec<u8>]) -> std::io::Result<()> {
+fn send_response(mut stream: TcpStream, chunks: &[Vec<u8>]) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     read_request(&mut stream)?;
-    for (number, piece) in pieces.iter().enumerate() {
+    for (number, chunk) in chunks.iter().enumerate() {
         if number > 0 {
-            // So that pieces are likely read one by one; nothing depends on it.
+            // The pause makes it likely that chunks are read one by one; nothing depends on it.
             std::thread::sleep(Duration::from_millis(10));
         }
-        stream.write_all(piece)?;
+        stream.write_all(chunk)?;
     }
     Ok(())
 }

@@ -12,7 +12,7 @@ pub async fn wait_for<T>(what: &str, mut probe: impl AsyncFnMut() -> Option<T>) 
         if let Some(found) = probe().await {
             return found;
         }
-        assert!(Instant::now() < until, "this never came: {what}");
+        assert!(Instant::now() < until, "timeout while waiting for {what}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
@@ -21,7 +21,10 @@ pub async fn wait_for<T>(what: &str, mut probe: impl AsyncFnMut() -> Option<T>) 
 pub async fn wait_until(what: &str, holds: impl AsyncFn() -> bool) {
     let since = Instant::now();
     while !holds().await {
-        assert!(since.elapsed() < TIMEOUT, "it never came to this: {what}");
+        assert!(
+            since.elapsed() < TIMEOUT,
+            "timeout while waiting until {what}"
+        );
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
