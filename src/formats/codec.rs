@@ -103,6 +103,10 @@ pub trait Codec: Sync {
     /// Decodes only the fields of a request that routing and the reservation of its cost need. They
     /// decide access and money, so a field that parsers may read in two ways is refused.
     fn decode_routing_fields<'a>(&self, body: &'a [u8]) -> Result<RoutingFields<'a>, ApiError>;
+    /// Tells in one pass whether the input of a request is all in its body, and all text. `false`: not for sure.
+    fn has_only_text_input(&self, _body: &str) -> bool {
+        false
+    }
     /// Returns what of the input has another number of tokens than its length in the body tells. `Err`:
     /// the body has something that is not known, or that only an upstream of this format has.
     fn input_media(&self, head: &RequestHead<'_>, body: &[u8]) -> Result<InputMedia, ApiError> {

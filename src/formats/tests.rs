@@ -1,7 +1,11 @@
 //! Tests of all formats.
 
-use super::{OutputLimit, ResponseObserver};
-use crate::model::{Format, Losses};
+use std::fs;
+
+use serde_json::Value;
+
+use super::{OutputLimit, RequestHead, ResponseObserver};
+use crate::model::{Format, InputMedia, Losses};
 
 #[test]
 fn the_output_limit_is_decoded_in_every_format() {
@@ -71,4 +75,81 @@ fn an_array_in_place_of_a_response_is_refused() {
                 .is_err()
         );
     }
+}
+
+#[test]
+fn a_conversation_in_text_is_recognised_in_every_format() {
+    let schema = r#"{"type":"object","properties":{"file":{"type":"string"}}}"#;
+    for (format, body) in [
+        (
+            Format::Chat,
+            r#"{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"a"}]},{"role":"assistant","content":null,
+            "tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c",
+            "content":"url"}],"tools":[{"type":"function","function":{"name":"f","parameters":SCHEMA}}],"stream":true}"#,
+        ),
+        (
+            Format::Messages,
+            r#"{"model":"m","max_tokens":9,"system":[{"type":"text","text":"s","cache_control":{"type":"ephemeral"}}],"messages":[
+            {"role":"user","content":"a"},{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"f","input":{"url":"u"}}]},
+            {"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":"b"}]}],
+            "tools":[{"name":"f","input_schema":SCHEMA}],"thinking":{"type":"adaptive"}}"#,
+        ),
+        (
+            Format::Native,
+            r#"{"contents":[{"role":"user","parts":[{"text":"a"}]},{"role":"model","parts":[{"functionCall":{"name":"f","args":{"fileUri":"u"}},
+            "thoughtSignature":"c2ln"}]},{"role":"user","parts":[{"functionResponse":{"name":"f","response":{"output":"b"}}}]}],
+            "tools":[{"functionDeclarations":[{"name":"f","parameters":SCHEMA}]}],"generationConfig":{"maxOutputTokens":9}}"#,
+        ),
+        (
+            Format::Responses,
+            r#"{"model":"m","instructions":"s","input":[{"role":"user","content":[{"type":"input_text","text":"a"}]},
+            {"type":"function_call","call_id":"c","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"c","output":"b"}],
+            "tools":[{"type":"function","name":"f","parameters":SCHEMA}],"store":false,"max_output_tokens":9}"#,
+        ),
+    ] {
+        let body = body.replace("SCHEMA", schema);
+        assert!(format.codec().has_only_text_input(&body), "{body}");
+    }
+}
+
+/// By the cases of the golden tests: what is recognised without decoding has nothing that a decoder would find.
+#[test]
+fn what_is_recognised_as_text_has_no_other_input() {
+    let (mut recognised, mut others) = (0, 0);
+    for (format, body) in golden_requests() {
+        let (codec, text) = (format.codec(), body.to_string());
+        let head = RequestHead {
+            path_model: Some("m"),
+            ..RequestHead::default()
+        };
+        let Ok(media) = codec.input_media(&head, text.as_bytes()) else {
+            continue;
+        };
+        match codec.has_only_text_input(&text) {
+            true => assert_eq!(media, InputMedia::default(), "{text}"),
+            false => others += 1,
+        }
+        recognised += usize::from(media == InputMedia::default());
+    }
+    assert!(recognised > 50 && others > 10, "{recognised} and {others}");
+}
+
+fn golden_requests() -> Vec<(Format, Value)> {
+    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden");
+    let mut requests = Vec::new();
+    for format in Format::ALL {
+        for upstream in Format::ALL {
+            let Ok(cases) = fs::read_dir(format!("{golden}/{}-{}", format.name(), upstream.name()))
+            else {
+                continue;
+            };
+            for case in cases {
+                let text = fs::read(case.expect("a case").path()).expect("a case");
+                let case: Value = serde_json::from_slice(&text).expect("JSON");
+                let is_request = case["kind"] == "request" && case["from"] == format.name();
+                requests.extend(is_request.then(|| (format, case["input"].clone())));
+            }
+        }
+    }
+    requests
 }

@@ -3,6 +3,7 @@
 mod array_elements;
 mod fields;
 mod from_json;
+mod known_fields;
 mod path;
 mod plain_bytes;
 mod reader;
@@ -19,6 +20,7 @@ pub use array_elements::ArrayElements;
 pub use fields::{Fields, Node};
 pub(crate) use from_json::from_json;
 pub use from_json::{FromJson, Present, RawJson, decode_json};
+pub use known_fields::KnownFields;
 pub use path::Path;
 pub use reader::{DecodeResult, JsonError, JsonReader};
 pub use repeated_keys::has_repeated_keys;

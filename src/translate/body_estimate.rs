@@ -61,9 +61,14 @@ impl BodyEstimate {
 
     /// The same, and whether there is more input than the body holds.
     pub fn with_unseen(codec: &dyn Codec, head: &RequestHead<'_>, body: &[u8]) -> BodyEstimate {
+        let text = str::from_utf8(body);
+        // Most requests are of this kind, and decoding them would cost more than all else that is done for a cap.
+        if text.is_ok_and(|text| codec.has_only_text_input(text)) {
+            return BodyEstimate::of(body, &InputMedia::default());
+        }
         let media = codec.input_media(head, body);
         // Of two fields of the same name, the upstream may read the other one.
-        let is_ambiguous = || str::from_utf8(body).is_ok_and(has_repeated_keys);
+        let is_ambiguous = || text.is_ok_and(has_repeated_keys);
         let is_unknown = media.is_err() || is_ambiguous();
         BodyEstimate {
             is_unknown,

@@ -28,6 +28,7 @@ mod stream;
 #[cfg(test)]
 mod tests;
 mod text;
+mod text_input;
 mod tools;
 mod turns;
 mod usage;
@@ -128,6 +129,9 @@ impl Codec for Chat {
         error::encode_stream_error(api_error, out);
     }
 
+    fn has_only_text_input(&self, body: &str) -> bool {
+        text_input::TEXT_INPUT.are_all_of(body)
+    }
     fn limit_output(
         &self,
         body: &[u8],

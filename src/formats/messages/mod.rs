@@ -23,6 +23,7 @@ mod stop_reason;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod text_input;
 mod thinking;
 mod thinking_blocks;
 mod tool_choice;
@@ -127,6 +128,9 @@ impl Codec for Messages {
         }
     }
 
+    fn has_only_text_input(&self, body: &str) -> bool {
+        text_input::TEXT_INPUT.are_all_of(body)
+    }
     fn limit_output(
         &self,
         body: &[u8],

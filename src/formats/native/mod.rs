@@ -32,6 +32,7 @@ mod signatures;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod text_input;
 mod thinking_config;
 mod tools;
 mod usage;
@@ -149,6 +150,9 @@ impl Codec for Native {
         false
     }
 
+    fn has_only_text_input(&self, body: &str) -> bool {
+        text_input::TEXT_INPUT.are_all_of(body)
+    }
     fn limit_output(
         &self,
         body: &[u8],

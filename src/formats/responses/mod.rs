@@ -26,6 +26,7 @@ mod settings;
 mod signatures;
 mod status;
 mod stream;
+mod text_input;
 mod tool_choice;
 mod tools;
 mod turns;
@@ -115,6 +116,9 @@ impl Codec for Responses {
         passthrough::encode_error(api_error, passed, out);
     }
 
+    fn has_only_text_input(&self, body: &str) -> bool {
+        text_input::TEXT_INPUT.are_all_of(body)
+    }
     fn limit_output(
         &self,
         body: &[u8],
