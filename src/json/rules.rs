@@ -128,13 +128,13 @@ impl KnownField {
         self,
         rules: &ObjectRules,
         parent: &Path<'_>,
-        name: Option<Range<usize>>,
+        name: impl FnOnce() -> Option<Range<usize>>,
     ) -> Option<NotedField> {
         let field = &rules.fields[self.field];
         matches!(field.rule, Rule::Noted(_)).then(|| NotedField {
             field: field.spellings[0],
             path: self.path(rules, parent).to_string(),
-            name,
+            name: name(),
         })
     }
 }

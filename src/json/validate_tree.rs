@@ -33,7 +33,7 @@ fn validate_object(
         let (rule, inner) = (known.rule(rules), known.path(rules, path));
         if let Some(value) = validate_value(tree, rule, &inner, noted)? {
             if let Rule::Noted(_) = rule {
-                noted.extend(known.noted(rules, path, None));
+                noted.extend(known.noted(rules, path, || None));
             }
             present.add(known, value);
         }

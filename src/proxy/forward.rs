@@ -5,7 +5,6 @@ use std::pin::pin;
 use std::time::Instant;
 
 use bytes::Bytes;
-use http::Method;
 use pingora_core::protocols::http::client::HttpSession as UpstreamSession;
 use pingora_core::upstreams::peer::HttpPeer;
 use pingora_core::{Error, ErrorType, Result};
@@ -117,7 +116,9 @@ impl Gateway {
         session: &mut Session,
         ctx: &mut Box<RequestContext>,
     ) -> Result<UpstreamRequest> {
-        let mut header = RequestHeader::build_no_case(Method::POST, b"/", None)?;
+        // The hook writes all of it.
+        let (empty, ()) = http::Request::new(()).into_parts();
+        let mut header = RequestHeader::from(empty);
         self.upstream_request_filter(session, &mut header, ctx)
             .await?;
         let mut body: Option<Bytes> = None;
