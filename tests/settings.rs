@@ -37,6 +37,10 @@ fn missing_keys_have_their_defaults() {
     let config = good("server: {}");
     assert_eq!(config.journal.path, Path::new("omniglot-journal"));
     assert_eq!(config.journal.limit, 1 << 30);
+    assert_eq!(config.journal.min_free, 256 << 20);
+    let conversations = config.server.conversations.expect("they are on");
+    assert_eq!(conversations.max_bytes_per_key, 64 << 20);
+    assert_eq!(config.images.tasks.max_bytes_per_key, 256 << 20);
     let tasks = config.images.tasks;
     assert_eq!((tasks.waiting, tasks.waiting_per_key), (100, 50));
     let tasks = good("images: {tasks: {waiting: 7}}").images.tasks;

@@ -23,6 +23,8 @@ pub struct DeclaredNames {
     pub models: Vec<DeclaredModel>,
     /// The lists of the file that are there, empty or not.
     pub lists: Vec<(&'static str, Position)>,
+    /// Where `server.conversations.max_bytes_per_key` is set.
+    pub stored_bytes: Option<Position>,
 }
 
 pub struct DeclaredModel {

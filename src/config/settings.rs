@@ -59,6 +59,8 @@ pub struct TasksConfig {
     pub waiting_per_key: u64,
     /// Time from the request until the result is deleted.
     pub ttl: Duration,
+    /// Maximum size of the requests and results of one key.
+    pub max_bytes_per_key: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -114,6 +116,8 @@ pub enum CorsOrigins {
 pub struct ConversationsConfig {
     pub size: usize,
     pub ttl: Duration,
+    /// Maximum size of the responses of one key in the store.
+    pub max_bytes_per_key: usize,
 }
 
 #[derive(Debug, Clone)]

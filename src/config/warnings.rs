@@ -65,6 +65,10 @@ fn absent(config: &Config, names: &DeclaredNames, warnings: &mut Problems) {
         let message = "no models: every request for one is a 404; add them under \"models\"";
         warnings.add(position_of("models"), message);
     }
+    if let (Some(position), None) = (names.stored_bytes, &config.store) {
+        let message = "server.conversations.max_bytes_per_key: does nothing without a store; add a store or remove this";
+        warnings.add(position, message);
+    }
     if config.keys.is_empty() && config.store.is_none() {
         let message =
             "no keys and no store: every request is a 401; add a key under \"keys\", or a store";

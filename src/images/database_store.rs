@@ -3,8 +3,8 @@
 use bytes::Bytes;
 
 use super::task::{
-    EXPIRED, ImageTask, ImageTaskStatus, QueuedTasks, TOMBSTONE_FACTOR, TaskProgress,
-    milliseconds_now,
+    EXPIRED, HeldBytes, ImageTask, ImageTaskStatus, QueuedTasks, RETRY_AFTER, TOMBSTONE_FACTOR,
+    TaskProgress, milliseconds_now,
 };
 use crate::model::{ApiError, ApiErrorKind};
 use crate::store::{self, Store, StoreError, TaskStatus, TaskUpdate};
@@ -47,6 +47,12 @@ pub(super) async fn create(
     request: Bytes,
     ttl: i64,
 ) -> Result<ImageTask, ApiError> {
+    if !store.has_free_disk() {
+        let message = "image tasks cannot be stored now: the disk of the gateway is nearly full";
+        let mut api_error = ApiError::new(ApiErrorKind::Overloaded, message);
+        api_error.retry_after = Some(RETRY_AFTER);
+        return Err(api_error);
+    }
     let delete_at = milliseconds_now().saturating_add(ttl.saturating_mul(TOMBSTONE_FACTOR));
     let creating = store.create_task(key, model, request.into(), delete_at);
     store
@@ -75,6 +81,26 @@ pub(super) async fn list(
         .await
         .map_err(unavailable)?;
     Ok(found.into_iter().map(ImageTask::from).collect())
+}
+
+pub(super) async fn held(store: &Store, key: &str) -> Result<HeldBytes, ApiError> {
+    let held = store.query(store.task_bytes(key)).await;
+    let (open, results) = held.map_err(unavailable)?;
+    let bytes = |count| usize::try_from(count).unwrap_or(usize::MAX);
+    Ok(HeldBytes {
+        open: bytes(open),
+        results: bytes(results),
+    })
+}
+
+pub(super) async fn trim_results(
+    store: &Store,
+    key: &str,
+    except: &str,
+    left: usize,
+) -> Result<(), ApiError> {
+    let trimming = store.trim_task_results(key, except, left as u64);
+    store.query(trimming).await.map_err(unavailable)
 }
 
 pub(super) async fn queued(store: &Store, key: &str) -> Result<QueuedTasks, ApiError> {

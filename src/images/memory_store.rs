@@ -7,7 +7,8 @@ use bytes::Bytes;
 use uuid::Uuid;
 
 use super::task::{
-    ImageTask, ImageTaskStatus, QueuedTasks, TOMBSTONE_FACTOR, TaskProgress, milliseconds_now,
+    HeldBytes, ImageTask, ImageTaskStatus, QueuedTasks, TOMBSTONE_FACTOR, TaskProgress,
+    milliseconds_now,
 };
 
 /// The limit of all results together in bytes: beyond it the oldest of the key that holds most expire
@@ -26,6 +27,12 @@ struct TaskEntry {
     last_heartbeat: i64,
     /// When the entry is deleted.
     delete_at: i64,
+}
+
+impl TaskEntry {
+    fn result_size(&self) -> usize {
+        self.task.result.as_ref().map_or(0, Bytes::len)
+    }
 }
 
 impl MemoryTaskStore {
@@ -67,6 +74,30 @@ impl MemoryTaskStore {
         let tasks = self.tasks();
         let own = tasks.values().rev().filter(|entry| entry.task.key == key);
         own.take(limit).map(|entry| entry.task.clone()).collect()
+    }
+
+    pub(super) fn held(&self, key: &str) -> HeldBytes {
+        let tasks = self.tasks();
+        let own = tasks.values().filter(|entry| entry.task.key == key);
+        own.fold(HeldBytes::default(), |held, entry| HeldBytes {
+            open: held.open + entry.task.request.len(),
+            results: held.results + entry.result_size(),
+        })
+    }
+
+    /// Expires the oldest results of the key until the others take no more than `left`, except for one.
+    pub(super) fn trim_results(&self, key: &str, except: &str, left: usize) {
+        let now = milliseconds_now();
+        let mut tasks = self.tasks();
+        let own = tasks.values_mut().filter(|entry| entry.task.key == key);
+        let mut sum = 0;
+        for entry in own.rev().filter(|entry| entry.task.id != except) {
+            sum += entry.result_size();
+            if sum > left && entry.task.result.is_some() {
+                entry.task.result = None;
+                entry.task.expires = now;
+            }
+        }
     }
 
     pub(super) fn queued(&self, key: &str) -> QueuedTasks {
@@ -171,12 +202,11 @@ impl MemoryTaskStore {
 
 /// Expires the oldest results of the key that holds most until all of them fit, except for the newest.
 fn expire_oldest_results(tasks: &mut BTreeMap<String, TaskEntry>, newest: &str, now: i64) {
-    let size = |entry: &TaskEntry| entry.task.result.as_ref().map_or(0, Bytes::len);
-    let mut sum: usize = tasks.values().map(size).sum();
+    let mut sum: usize = tasks.values().map(TaskEntry::result_size).sum();
     while sum > MAX_RESULT_BYTES {
         let mut held: HashMap<&str, usize> = HashMap::new();
         for entry in tasks.values().filter(|entry| entry.task.id != newest) {
-            *held.entry(&entry.task.key).or_default() += size(entry);
+            *held.entry(&entry.task.key).or_default() += entry.result_size();
         }
         let largest = held.into_iter().max_by_key(|(_, size)| *size);
         let Some(key) = largest.map(|(key, _)| key.to_owned()) else {
@@ -187,7 +217,7 @@ fn expire_oldest_results(tasks: &mut BTreeMap<String, TaskEntry>, newest: &str, 
             entry.task.key == key && entry.task.id != newest && entry.task.result.is_some()
         });
         let Some(oldest) = oldest else { return };
-        sum -= size(oldest);
+        sum -= oldest.result_size();
         oldest.task.result = None;
         oldest.task.expires = now;
     }
@@ -244,6 +274,28 @@ mod tests {
         let (id, _) = (create(&tasks, "b", LONG), tasks.cancel("b", &one));
         assert_eq!(claim(&[]), Some(id));
         assert_eq!(claim(&[]), Some(many[2].clone()));
+    }
+
+    #[test]
+    fn the_oldest_results_of_a_key_are_trimmed() {
+        let tasks = MemoryTaskStore::default();
+        let ids: Vec<_> = (0..4).map(|_| create(&tasks, "a", LONG)).collect();
+        create(&tasks, "b", LONG);
+        for _ in &ids {
+            let task = tasks.claim(0, &["b".to_owned()]).expect("a queued task");
+            let result = Bytes::from(vec![0; 100]);
+            assert!(tasks.update(&task.id, TaskProgress::Succeeded(result)));
+        }
+        let held = |open, results| HeldBytes { open, results };
+        assert_eq!(tasks.held("a"), held(0, 400));
+        assert_eq!(tasks.held("b"), held(1, 0));
+        tasks.trim_results("a", "", 350);
+        assert_eq!(tasks.held("a"), held(0, 300));
+        tasks.trim_results("a", &ids[3], 100);
+        assert_eq!(tasks.held("a"), held(0, 200));
+        let has_result = |id: &String| tasks.get("a", id).is_some_and(|task| task.result.is_some());
+        let left: Vec<bool> = ids.iter().map(has_result).collect();
+        assert_eq!(left, [false, false, true, true]);
     }
 
     #[test]

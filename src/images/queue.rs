@@ -13,7 +13,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::job::ImageJob;
 use super::submissions::{Submission, Submissions};
-use super::task::{ImageTask, QueuedTasks, TaskProgress, milliseconds_now};
+use super::task::{ImageTask, QueuedTasks, RETRY_AFTER, TaskProgress, milliseconds_now};
 use super::task_store::TaskStore;
 use crate::access::ConcurrencyPermit;
 use crate::config;
@@ -29,8 +29,6 @@ const HEARTBEAT_TIMEOUT: i64 = 10_000;
 /// How often the queue looks for tasks of other processes, and for expired ones.
 const POLL: Duration = Duration::from_secs(1);
 const EXPIRE: Duration = Duration::from_secs(10);
-
-const RETRY_AFTER: Duration = Duration::from_secs(5);
 
 /// Runs image tasks in the background.
 pub struct TaskQueue {
@@ -85,13 +83,17 @@ impl TaskQueue {
         job: &ImageJob,
     ) -> Result<ImageTask, ApiError> {
         let settings = self.settings();
+        let request = job.encode();
         // It counts before the store has it: many that come at once are not all within the limit.
-        let _submission = Submission::begin(&self.submissions, key);
+        let _submission = Submission::begin(&self.submissions, key, request.len());
         let mut queued = self.tasks.queued(key).await?;
         self.submissions.add_to(&mut queued, key);
         check_queue(queued, settings)?;
         let ttl = i64::try_from(settings.ttl.as_millis()).unwrap_or(i64::MAX);
-        let task = self.tasks.create(key, model, job.encode(), ttl).await?;
+        let others = self.submissions.bytes(key) - request.len();
+        let limits = (others, settings.max_bytes_per_key);
+        self.tasks.make_room(key, request.len(), limits).await?;
+        let task = self.tasks.create(key, model, request, ttl).await?;
         self.submitted.notify_one();
         Ok(task)
     }
@@ -209,6 +211,7 @@ impl TaskQueue {
         else {
             return;
         };
+        let size = body.len();
         let progress = match status {
             200 => TaskProgress::Succeeded(body),
             _ => TaskProgress::Failed(decode_error(&body)),
@@ -216,6 +219,14 @@ impl TaskQueue {
         if let Err(api_error) = self.tasks.update(&task.id, progress).await {
             log::error!(
                 "image task {}: the result could not be stored and is lost: {}",
+                task.id,
+                api_error.message
+            );
+        }
+        let limit = self.settings().max_bytes_per_key;
+        if let Err(api_error) = self.tasks.trim(&task, size, limit).await {
+            log::warn!(
+                "image task {}: older results could not be deleted: {}",
                 task.id,
                 api_error.message
             );

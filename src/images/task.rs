@@ -1,5 +1,7 @@
 //! Image tasks and how their work goes.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 
 /// The status of an image task.
@@ -31,6 +33,14 @@ pub struct ImageTask {
     pub expires: i64,
 }
 
+/// How many bytes the tasks of a key take.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct HeldBytes {
+    /// The requests of those that have not ended.
+    pub open: usize,
+    pub results: usize,
+}
+
 /// How many tasks are queued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueuedTasks {
@@ -48,6 +58,9 @@ pub enum TaskProgress {
     Succeeded(Bytes),
     Failed(String),
 }
+
+/// When a client may try again whose task was refused.
+pub(super) const RETRY_AFTER: Duration = Duration::from_secs(5);
 
 /// How many lifetimes a task is remembered for: after it has expired, clients learn that it has.
 pub(super) const TOMBSTONE_FACTOR: i64 = 2;

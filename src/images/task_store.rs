@@ -4,8 +4,8 @@ use bytes::Bytes;
 
 use super::database_store;
 use super::memory_store::MemoryTaskStore;
-use super::task::{ImageTask, QueuedTasks, TaskProgress};
-use crate::model::ApiError;
+use super::task::{HeldBytes, ImageTask, QueuedTasks, RETRY_AFTER, TaskProgress};
+use crate::model::{ApiError, ApiErrorKind};
 use crate::store::Store;
 
 /// Image tasks, in memory or in the database.
@@ -51,6 +51,57 @@ impl TaskStore {
         match self {
             TaskStore::Memory(tasks) => Ok(tasks.list(key, limit)),
             TaskStore::Database(store) => database_store::list(store, key, limit).await,
+        }
+    }
+
+    /// Makes room for a request of the key, at the cost of its own oldest results. `Err`: its tasks that
+    /// have not ended, and those of `created` bytes that are being created, take too much.
+    pub(super) async fn make_room(
+        &self,
+        key: &str,
+        needed: usize,
+        (created, limit): (usize, usize),
+    ) -> Result<(), ApiError> {
+        let held = self.held(key).await?;
+        let open = held.open + created;
+        check_room(open, needed, limit)?;
+        if open + needed + held.results <= limit {
+            return Ok(());
+        }
+        self.trim_results(key, "", limit - open - needed).await
+    }
+
+    /// Deletes the oldest results of the key when all take too much, except for the newest, of `size` bytes.
+    pub(super) async fn trim(
+        &self,
+        newest: &ImageTask,
+        size: usize,
+        limit: usize,
+    ) -> Result<(), ApiError> {
+        let held = self.held(&newest.key).await?;
+        if held.open + held.results <= limit {
+            return Ok(());
+        }
+        let left = limit.saturating_sub(held.open + size);
+        self.trim_results(&newest.key, &newest.id, left).await
+    }
+
+    async fn held(&self, key: &str) -> Result<HeldBytes, ApiError> {
+        match self {
+            TaskStore::Memory(tasks) => Ok(tasks.held(key)),
+            TaskStore::Database(store) => database_store::held(store, key).await,
+        }
+    }
+
+    async fn trim_results(&self, key: &str, except: &str, left: usize) -> Result<(), ApiError> {
+        match self {
+            TaskStore::Memory(tasks) => {
+                tasks.trim_results(key, except, left);
+                Ok(())
+            }
+            TaskStore::Database(store) => {
+                database_store::trim_results(store, key, except, left).await
+            }
         }
     }
 
@@ -103,4 +154,24 @@ impl TaskStore {
             TaskStore::Database(store) => database_store::expire(store).await,
         }
     }
+}
+
+/// Refuses a request that does not fit beside those of the key that wait or run.
+fn check_room(open: usize, needed: usize, limit: usize) -> Result<(), ApiError> {
+    if needed > limit {
+        let message = format!(
+            "an image task of {needed} bytes is larger than {limit} bytes (images.tasks.max_bytes_per_key)"
+        );
+        return Err(ApiError::new(ApiErrorKind::TooLarge, message));
+    }
+    if open + needed <= limit {
+        return Ok(());
+    }
+    let message = format!(
+        "the image tasks of this API key that have not ended hold {open} bytes, and {needed} more are over the limit of \
+         {limit} (images.tasks.max_bytes_per_key); wait until some have ended"
+    );
+    let mut api_error = ApiError::new(ApiErrorKind::RateLimited, message);
+    api_error.retry_after = Some(RETRY_AFTER);
+    Err(api_error)
 }

@@ -61,6 +61,8 @@ pub struct Metrics {
     key_lookups: Family<OutcomeLabel, Counter>,
     /// Absent without a store.
     store_up: Family<NoLabels, Gauge>,
+    /// Absent without a store in a file.
+    disk_low: Family<NoLabels, Gauge>,
     /// Absent without `limits_store`.
     limits_store_up: Family<NoLabels, Gauge>,
     limited_alone: Family<NoLabels, Counter>,
@@ -140,6 +142,7 @@ impl Metrics {
             reloads: Family::default(),
             key_lookups: Family::default(),
             store_up: Family::default(),
+            disk_low: Family::default(),
             limits_store_up: Family::default(),
             limited_alone: Family::default(),
             upstream_gauges: UpstreamGauges::default(),
@@ -228,6 +231,11 @@ impl Metrics {
             self.store_up.clone(),
         );
         registry.register(
+            "store_disk_low",
+            "1 if the disk of the store has less free than journal.min_free: only usage records are written",
+            self.disk_low.clone(),
+        );
+        registry.register(
             "limits_store_up",
             "1 if the Redis of the shared limits answers",
             self.limits_store_up.clone(),
@@ -284,6 +292,10 @@ impl Metrics {
 
     pub fn set_store_up(&self, answers: bool) {
         self.store_up.get_or_create(&[]).set(i64::from(answers));
+    }
+
+    pub fn set_disk_low(&self, is_low: bool) {
+        self.disk_low.get_or_create(&[]).set(i64::from(is_low));
     }
 
     pub fn set_limits_store_up(&self, answers: bool) {

@@ -1,27 +1,23 @@
 //! Stored responses in the database: written behind the requests, read again when memory has lost them.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::timeout;
 
+use super::response_writer::{QueuedBytes, ResponseWriter, StoreJob};
+use crate::config;
 use crate::formats::{ConversationCodec, ConversationItems};
 use crate::model::{ApiError, ApiErrorKind, Format};
 use crate::runtime::{Conversations, StoredConversationTurn};
-use crate::store::{Store, StoreError, StoredResponse};
+use crate::store::{Store, StoredResponse};
 
-/// How many responses may be queued for writing, and how many bytes; beyond that they are only in memory.
+/// How many responses may be queued for writing; beyond that they are only in memory.
 const QUEUE_LENGTH: usize = 4096;
-const QUEUE_BYTES: usize = 64 << 20;
 
 /// How long writing all that is queued may take.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
-
-/// How often expired responses are deleted.
-const EXPIRY_INTERVAL: Duration = Duration::from_secs(60);
 
 /// What a response counts beside its content, when a conversation is measured.
 const OVERHEAD: usize = 256;
@@ -44,40 +40,18 @@ impl ConversationScope<'_> {
 pub struct ConversationStore {
     store: Store,
     jobs: mpsc::Sender<StoreJob>,
-    /// How many bytes of content are queued.
-    bytes: Arc<AtomicUsize>,
-}
-
-/// What the writer does, in order.
-enum StoreJob {
-    Store {
-        owner: String,
-        id: String,
-        reply: StoredResponse,
-    },
-    /// In turn with the others, so that nothing is written after it was deleted.
-    Delete {
-        owner: String,
-        id: String,
-        done: oneshot::Sender<bool>,
-    },
-    Flush(oneshot::Sender<()>),
+    bytes: Arc<QueuedBytes>,
 }
 
 impl ConversationStore {
     /// The store, and the task that writes, for its caller to run.
     pub fn new(
         store: Store,
-        ttl: Duration,
+        settings: config::ConversationsConfig,
     ) -> (ConversationStore, impl Future<Output = ()> + Send + 'static) {
         let (jobs, queued) = mpsc::channel(QUEUE_LENGTH);
-        let bytes = Arc::<AtomicUsize>::default();
-        let writer = ResponseWriter {
-            store: store.clone(),
-            ttl,
-            bytes: bytes.clone(),
-            lost: 0,
-        };
+        let bytes = Arc::<QueuedBytes>::default();
+        let writer = ResponseWriter::new(store.clone(), settings, bytes.clone());
         let conversation_store = ConversationStore { store, jobs, bytes };
         (conversation_store, writer.run(queued))
     }
@@ -97,9 +71,8 @@ impl ConversationStore {
             input_items: input.count as u64,
             reply: turn.response.to_vec(),
         };
-        let size = size_of_response(&reply);
-        if self.bytes.fetch_add(size, Ordering::AcqRel) + size > QUEUE_BYTES {
-            self.bytes.fetch_sub(size, Ordering::AcqRel);
+        let size = reply.bytes();
+        if !self.bytes.add(owner, size) {
             log::warn!("store: too many responses are queued, one will not outlive the process");
             return;
         }
@@ -109,7 +82,7 @@ impl ConversationStore {
             reply,
         };
         if self.jobs.try_send(job).is_err() {
-            self.bytes.fetch_sub(size, Ordering::AcqRel);
+            self.bytes.remove(owner, size);
             log::warn!("store: too many responses are queued, one will not outlive the process");
         }
     }
@@ -187,10 +160,6 @@ impl ConversationStore {
     }
 }
 
-fn size_of_response(reply: &StoredResponse) -> usize {
-    reply.input.len() + reply.reply.len()
-}
-
 /// A turn as memory holds it: its output is a part of the response.
 fn stored_turn(format: Format, found: StoredResponse) -> Option<StoredConversationTurn> {
     let codec = format.codec().conversation_codec()?;
@@ -202,74 +171,4 @@ fn stored_turn(format: Format, found: StoredResponse) -> Option<StoredConversati
         count: usize::try_from(found.input_items).unwrap_or(usize::MAX),
     };
     StoredConversationTurn::from_items(found.previous, &input, found.reply.into(), codec)
-}
-
-struct ResponseWriter {
-    store: Store,
-    ttl: Duration,
-    bytes: Arc<AtomicUsize>,
-    /// In a row.
-    lost: u64,
-}
-
-impl ResponseWriter {
-    async fn run(mut self, mut queued: mpsc::Receiver<StoreJob>) {
-        let mut expiry = interval(EXPIRY_INTERVAL);
-        expiry.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            tokio::select! {
-                job = queued.recv() => match job {
-                    Some(job) => self.run_job(job).await,
-                    None => return,
-                },
-                _ = expiry.tick() => {
-                    // A store that is away has its turn in a minute.
-                    let _ = self.store.delete_expired_responses().await;
-                }
-            }
-        }
-    }
-
-    async fn run_job(&mut self, job: StoreJob) {
-        match job {
-            StoreJob::Store { owner, id, reply } => {
-                let size = size_of_response(&reply);
-                let ttl = i64::try_from(self.ttl.as_millis()).unwrap_or(i64::MAX);
-                let expires = Timestamp::now().as_millisecond().saturating_add(ttl);
-                let stored = self
-                    .store
-                    .insert_response(&owner, &id, reply, expires)
-                    .await;
-                self.bytes.fetch_sub(size, Ordering::AcqRel);
-                self.report(stored);
-            }
-            // Who asked may have stopped waiting.
-            StoreJob::Delete { owner, id, done } => {
-                let _ = done.send(self.store.delete_response(&owner, &id).await.is_ok());
-            }
-            StoreJob::Flush(done) => {
-                let _ = done.send(());
-            }
-        }
-    }
-
-    /// Logs an outage of the store once, not with every response.
-    fn report(&mut self, stored: Result<(), StoreError>) {
-        match stored {
-            Ok(()) if self.lost > 0 => {
-                let lost = self.lost;
-                log::warn!(
-                    "store: {lost} responses were not stored, and will not outlive the process"
-                );
-                self.lost = 0;
-            }
-            Ok(()) => {}
-            Err(error) => {
-                if self.lost == 0 {
-                    log::warn!("store: responses cannot be stored: {error}");
-                }
-                self.lost += 1;
-            }
-        }
-    }
 }

@@ -52,6 +52,7 @@ mod request_body;
 mod request_filter;
 mod request_framing;
 mod respond;
+mod response_writer;
 mod retry;
 mod timer;
 mod upstream;

@@ -246,6 +246,7 @@ mod tests {
         Conversations::new(Some(config::ConversationsConfig {
             size,
             ttl: Duration::from_secs(60),
+            max_bytes_per_key: size,
         }))
     }
 

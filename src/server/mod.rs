@@ -99,11 +99,12 @@ pub fn run(start: StartOptions) -> Result<()> {
         .map(|_| journal_service::open(&start.config.journal, &metrics))
         .transpose()?;
     let folder = start.config.journal.path.clone();
+    let min_free = start.config.journal.min_free;
     let runtime = Arc::new(Runtime::new(start.config));
     let store_service = store
         .zip(journal.as_ref())
         .map(|(store, journal)| {
-            let conversations = server_settings.conversations;
+            let conversations = (server_settings.conversations, min_free);
             let journal = (journal, &*folder);
             StoreService::start(&store, conversations, &runtime, &metrics, journal)
         })

@@ -30,6 +30,9 @@ const START_TIMEOUT: Duration = Duration::from_secs(4);
 /// The file with the id of the journal, in its folder.
 const IDENTITY: &str = "identity";
 
+/// How often the free space of the disk is looked at, for the metric; each write looks by itself.
+const DISK_INTERVAL: Duration = Duration::from_secs(5);
+
 /// Pause between two attempts to reach the store.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -46,7 +49,7 @@ pub(super) struct StoreService {
 impl StoreService {
     pub(super) fn start(
         settings: &config::StoreConfig,
-        conversations: Option<config::ConversationsConfig>,
+        (conversations, min_free): (Option<config::ConversationsConfig>, u64),
         runtime: &Arc<Runtime>,
         metrics: &Arc<Metrics>,
         (journal, folder): (&Arc<Journal>, &Path),
@@ -60,6 +63,7 @@ impl StoreService {
         let within = tasks.enter();
         let cannot = || format!("cannot use the store {settings}");
         let store = Store::new(settings).with_context(cannot)?;
+        let store = store.with_min_free(settings, min_free);
         drop(within);
         let leases = Arc::new(leases(&store, runtime, journal, folder));
         let keyring = Keyring::new(store.clone(), journal.clone(), metrics.clone());
@@ -96,10 +100,13 @@ impl StoreService {
             );
         }
         let archive = conversations.map(|conversations| {
-            let (archive, writing) = ConversationStore::new(store.clone(), conversations.ttl);
+            let (archive, writing) = ConversationStore::new(store.clone(), conversations);
             tasks.spawn(writing);
             Arc::new(archive)
         });
+        if !store.is_remote() {
+            tasks.spawn(watch_disk(store.clone(), metrics.clone()));
+        }
         let keyring = store_sync.keyring.clone();
         tasks.spawn(store_sync.run(is_open));
         let lending = leases.clone();
@@ -111,6 +118,25 @@ impl StoreService {
             archive,
             _tasks: tasks,
         })
+    }
+}
+
+/// Keeps the metric of the disk up to date, and logs when it changes.
+async fn watch_disk(store: Store, metrics: Arc<Metrics>) {
+    let mut was_low = false;
+    loop {
+        let is_low = !store.has_free_disk();
+        metrics.set_disk_low(is_low);
+        match (was_low, is_low) {
+            (false, true) => log::warn!(
+                "the disk of the store has less free than journal.min_free: usage records are written, responses and \
+                 image tasks are not"
+            ),
+            (true, false) => log::info!("the disk of the store has enough free again"),
+            _ => {}
+        }
+        was_low = is_low;
+        sleep(DISK_INTERVAL).await;
     }
 }
 

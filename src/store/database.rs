@@ -15,6 +15,7 @@ use sqlx::error::DatabaseError;
 use sqlx::{Any, AnyConnection, AnyPool, Connection as _, Executor as _, Transaction};
 
 use super::error::StoreError;
+use super::free_disk::DiskReserve;
 use super::lease_holder::LeaseHolder;
 use crate::config;
 
@@ -44,6 +45,8 @@ pub struct Store {
     pub(super) file: Option<Arc<str>>,
     /// After an outage, queries fail at once until this time, in milliseconds since 1970.
     pub(super) left_alone_until: Arc<AtomicI64>,
+    /// `None`: all of the disk may be written.
+    pub(super) disk_reserve: Option<Arc<DiskReserve>>,
     /// The holder of leases; `None`: this store takes none.
     pub(super) holder: Option<Arc<LeaseHolder>>,
 }
@@ -65,8 +68,10 @@ impl Store {
             config::StoreConfig::Sqlite(path) => {
                 make_private(path).map_err(StoreError::File)?;
                 let pool = pool.after_connect(|connection, _| {
-                    // Readers and the writer do not wait for each other; what is committed is on disk.
-                    let settings = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA busy_timeout = 5000";
+                    // Readers and the writer do not wait for each other; what is committed is on disk. The log of
+                    // writes does not stay as large as one large write made it.
+                    let settings = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA busy_timeout = 5000; \
+                         PRAGMA journal_size_limit = 16777216";
                     Box::pin(async move { connection.execute(settings).await.map(|_| ()) })
                 });
                 let path = path.to_string_lossy();
@@ -78,6 +83,7 @@ impl Store {
                     address: None,
                     file: Some(file.into()),
                     left_alone_until: Arc::default(),
+                    disk_reserve: None,
                     holder: None,
                 })
             }
@@ -87,8 +93,30 @@ impl Store {
                 address: Some(address.url.clone()),
                 file: None,
                 left_alone_until: Arc::default(),
+                disk_reserve: None,
                 holder: None,
             }),
+        }
+    }
+
+    /// Leaves this many bytes of the disk to usage records. The disk of a server is not known here.
+    pub fn with_min_free(mut self, settings: &config::StoreConfig, min_free: u64) -> Store {
+        if let config::StoreConfig::Sqlite(path) = settings {
+            self.disk_reserve = Some(Arc::new(DiskReserve::beside(path, min_free)));
+        }
+        self
+    }
+
+    /// Whether anything but usage records may be written.
+    pub fn has_free_disk(&self) -> bool {
+        let reserve = self.disk_reserve.as_ref();
+        reserve.is_none_or(|reserve| reserve.is_left())
+    }
+
+    pub(super) fn check_free_disk(&self) -> Result<(), StoreError> {
+        match self.has_free_disk() {
+            true => Ok(()),
+            false => Err(StoreError::LowDisk),
         }
     }
 

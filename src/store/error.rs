@@ -16,6 +16,8 @@ pub enum StoreError {
     ResetWithoutCap,
     /// The store did not answer in time, or failed a moment ago.
     Unavailable,
+    /// What is left of the disk is for usage records.
+    LowDisk,
     /// A stored value cannot be decoded.
     Corrupt(&'static str),
     File(io::Error),
@@ -47,6 +49,9 @@ impl fmt::Display for StoreError {
             StoreError::ResetWithoutCap => out
                 .write_str("a reset goes with a spending cap; set one, or leave the reset at none"),
             StoreError::Unavailable => out.write_str("it does not answer in time"),
+            StoreError::LowDisk => out.write_str(
+                "its disk has less free than journal.min_free, which is left to usage records",
+            ),
             StoreError::Corrupt(what) => write!(out, "the store holds an unreadable {what}"),
             StoreError::File(error) => {
                 write!(out, "the file of the store cannot be opened: {error}")

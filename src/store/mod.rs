@@ -3,6 +3,7 @@
 mod accounts;
 mod database;
 mod error;
+mod free_disk;
 mod key_changes;
 mod keys;
 mod lease_holder;

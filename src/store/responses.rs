@@ -14,6 +14,16 @@ pub struct StoredResponse {
     pub reply: Vec<u8>,
 }
 
+/// What a row counts beside its content.
+const ROW_BYTES: usize = 256;
+
+impl StoredResponse {
+    /// How many bytes of its key's share it takes.
+    pub fn bytes(&self) -> usize {
+        self.input.len() + self.reply.len() + ROW_BYTES
+    }
+}
+
 impl Store {
     /// Stores a response, and extends the expiry of all responses before it.
     pub async fn insert_response(
@@ -23,10 +33,12 @@ impl Store {
         reply: StoredResponse,
         expires: i64,
     ) -> Result<(), StoreError> {
-        let put = "INSERT INTO responses (key_id, id, previous, input, input_items, reply, expires) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (key_id, id) DO UPDATE SET \
+        self.check_free_disk()?;
+        let put = "INSERT INTO responses (key_id, id, previous, input, input_items, reply, expires, bytes) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (key_id, id) DO UPDATE SET \
              previous = excluded.previous, input = excluded.input, input_items = excluded.input_items, \
-             reply = excluded.reply, expires = excluded.expires";
+             reply = excluded.reply, expires = excluded.expires, bytes = excluded.bytes";
+        let bytes = to_column(reply.bytes() as u64);
         let previous = reply.previous.clone();
         sqlx::query(put)
             .bind(key.to_owned())
@@ -36,6 +48,7 @@ impl Store {
             .bind(to_column(reply.input_items))
             .bind(reply.reply)
             .bind(expires)
+            .bind(bytes)
             .execute(&self.pool)
             .await?;
         if let Some(previous) = previous {
@@ -51,6 +64,29 @@ impl Store {
                 .execute(&self.pool)
                 .await?;
         }
+        Ok(())
+    }
+
+    /// How many bytes the responses of a key take.
+    pub async fn response_bytes(&self, key: &str) -> Result<u64, StoreError> {
+        let sum = "SELECT CAST(COALESCE(SUM(bytes), 0) AS BIGINT) FROM responses WHERE key_id = $1";
+        let row = sqlx::query(sum)
+            .bind(key.to_owned())
+            .fetch_one(&self.pool)
+            .await?;
+        Ok(from_column(row.try_get(0)?))
+    }
+
+    /// Deletes those responses of a key that expire first, until the others take no more than `bytes`.
+    pub async fn trim_responses(&self, key: &str, bytes: u64) -> Result<(), StoreError> {
+        let trim = "DELETE FROM responses WHERE key_id = $1 AND id IN (SELECT id FROM \
+             (SELECT id, SUM(bytes) OVER (ORDER BY expires DESC, id DESC) AS newer FROM responses \
+             WHERE key_id = $1) AS sums WHERE newer > CAST($2 AS BIGINT))";
+        sqlx::query(trim)
+            .bind(key.to_owned())
+            .bind(to_column(bytes))
+            .execute(&self.pool)
+            .await?;
         Ok(())
     }
 

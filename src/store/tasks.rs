@@ -4,7 +4,7 @@ use sqlx::any::AnyRow;
 use sqlx::{AssertSqlSafe, Row as _};
 use uuid::Uuid;
 
-use super::database::{Store, from_column, milliseconds_now};
+use super::database::{Store, from_column, milliseconds_now, to_column};
 use super::error::StoreError;
 
 const COLUMNS: &str = "id, key_id, model, status, progress, request, result, error, created, started, finished, expires";
@@ -92,8 +92,8 @@ impl Store {
             finished: None,
             expires,
         };
-        let put = "INSERT INTO tasks (id, key_id, model, status, progress, request, created, touched, expires) \
-             VALUES ($1, $2, $3, $4, 0, $5, $6, $6, $7)";
+        let put = "INSERT INTO tasks (id, key_id, model, status, progress, request, created, touched, expires, bytes) \
+             VALUES ($1, $2, $3, $4, 0, $5, $6, $6, $7, $8)";
         sqlx::query(put)
             .bind(task.id.clone())
             .bind(task.key.clone())
@@ -102,6 +102,7 @@ impl Store {
             .bind(task.request.clone())
             .bind(now)
             .bind(expires)
+            .bind(to_column(task.request.len() as u64))
             .execute(&self.pool)
             .await?;
         Ok(task)
@@ -208,32 +209,82 @@ impl Store {
         };
         let is_open = matches!(status, TaskStatus::Running | TaskStatus::Queued);
         let finished = (!is_open).then_some(now);
-        let put = "UPDATE tasks SET status = $2, progress = $3, result = $4, error = $5, touched = $6, finished = $7 \
-             WHERE id = $1 AND status = 'running' AND expires > $6";
-        let done = sqlx::query(put)
+        // A task that has ended needs its request no more.
+        let bytes = result.as_ref().map_or(0, Vec::len);
+        let put = match is_open {
+            true => {
+                "UPDATE tasks SET status = $2, progress = $3, result = $4, error = $5, touched = $6, finished = $7 \
+                 WHERE id = $1 AND status = 'running' AND expires > $6"
+            }
+            false => {
+                "UPDATE tasks SET status = $2, progress = $3, result = $4, error = $5, touched = $6, finished = $7, \
+                 request = $9, bytes = $8 WHERE id = $1 AND status = 'running' AND expires > $6"
+            }
+        };
+        let mut updating = sqlx::query(put)
             .bind(id.to_owned())
             .bind(status.name())
             .bind(i64::from(progress))
             .bind(result)
             .bind(error)
             .bind(now)
-            .bind(finished)
-            .execute(&self.pool)
-            .await?;
+            .bind(finished);
+        if !is_open {
+            updating = updating
+                .bind(to_column(bytes as u64))
+                .bind(Vec::<u8>::new());
+        }
+        let done = updating.execute(&self.pool).await?;
         Ok(done.rows_affected() > 0)
     }
 
     /// Cancels a task. `false`: the key has no such task, or it has ended.
     pub async fn cancel_task(&self, key: &str, id: &str) -> Result<bool, StoreError> {
-        let cancel = "UPDATE tasks SET status = 'cancelled', finished = $3, touched = $3 \
+        let cancel = "UPDATE tasks SET status = 'cancelled', finished = $3, touched = $3, request = $4, bytes = 0 \
              WHERE id = $1 AND key_id = $2 AND status IN ('queued', 'running')";
         let done = sqlx::query(cancel)
             .bind(id.to_owned())
             .bind(key.to_owned())
             .bind(milliseconds_now())
+            .bind(Vec::<u8>::new())
             .execute(&self.pool)
             .await?;
         Ok(done.rows_affected() > 0)
+    }
+
+    /// How many bytes the requests of a key's tasks take that have not ended, and how many the results of the others.
+    pub async fn task_bytes(&self, key: &str) -> Result<(u64, u64), StoreError> {
+        let sums = "SELECT \
+             CAST(COALESCE(SUM(CASE WHEN status IN ('queued', 'running') THEN bytes END), 0) AS BIGINT), \
+             CAST(COALESCE(SUM(CASE WHEN status IN ('queued', 'running') THEN 0 ELSE bytes END), 0) AS BIGINT) \
+             FROM tasks WHERE key_id = $1";
+        let row = sqlx::query(sums)
+            .bind(key.to_owned())
+            .fetch_one(&self.pool)
+            .await?;
+        Ok((from_column(row.try_get(0)?), from_column(row.try_get(1)?)))
+    }
+
+    /// Deletes the oldest results of a key, except for one, until the others take no more than `bytes`. Their tasks
+    /// stay for as long as they were there, with an expiry in the middle of it.
+    pub async fn trim_task_results(
+        &self,
+        key: &str,
+        except: &str,
+        bytes: u64,
+    ) -> Result<(), StoreError> {
+        let trim = "UPDATE tasks SET result = NULL, bytes = 0, expires = $4 + ($4 - created) WHERE id IN (SELECT id FROM \
+             (SELECT id, SUM(bytes) OVER (ORDER BY created DESC, id DESC) AS newer FROM tasks \
+             WHERE key_id = $1 AND status = 'done' AND bytes > 0 AND id <> $2) AS sums \
+             WHERE newer > CAST($3 AS BIGINT))";
+        sqlx::query(trim)
+            .bind(key.to_owned())
+            .bind(except.to_owned())
+            .bind(to_column(bytes))
+            .bind(milliseconds_now())
+            .execute(&self.pool)
+            .await?;
+        Ok(())
     }
 
     /// Deletes expired tasks, and returns how many.

@@ -25,6 +25,7 @@ fn conversations() -> Conversations {
     Conversations::new(Some(ConversationsConfig {
         size: 64 << 20,
         ttl: Duration::from_secs(600),
+        max_bytes_per_key: 64 << 20,
     }))
 }
 

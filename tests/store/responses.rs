@@ -99,3 +99,60 @@ async fn an_invalid_query_does_not_block_others(#[case] database: Database) {
     let usual = store.query(store.response("dev", "1")).await;
     assert_eq!(usual.expect("an answer"), None);
 }
+
+#[rstest]
+#[case::sqlite(Database::Sqlite)]
+#[ignore = "needs PostgreSQL"]
+#[case::postgresql(Database::Postgres)]
+#[tokio::test]
+async fn the_responses_of_a_key_that_expire_first_are_trimmed(#[case] database: Database) {
+    let test_store = TestStore::new(database);
+    let store = test_store.open().await;
+    let later = Timestamp::now().as_millisecond() + 60_000;
+    for number in 0..10 {
+        for key in ["dev", "ops"] {
+            let id = number.to_string();
+            let kept = store.insert_response(key, &id, reply(None), later + number);
+            kept.await.expect("kept");
+        }
+    }
+    let one = reply(None).bytes() as u64;
+    let held = async |key: &str| store.response_bytes(key).await.expect("a sum");
+    assert_eq!(held("dev").await, 10 * one);
+    assert_eq!(held("nobody").await, 0);
+    store
+        .trim_responses("dev", 4 * one - 1)
+        .await
+        .expect("done");
+    assert_eq!((held("dev").await, held("ops").await), (3 * one, 10 * one));
+    for number in 0..10 {
+        let found = store.response("dev", &number.to_string()).await;
+        assert_eq!(found.expect("an answer").is_some(), number > 6, "{number}");
+    }
+    store.trim_responses("dev", 0).await.expect("done");
+    assert_eq!(held("dev").await, 0);
+}
+
+#[tokio::test]
+async fn the_last_part_of_the_disk_is_left_to_usage_records() {
+    let test_store = TestStore::new(Database::Sqlite);
+    let store = test_store.open().await;
+    assert!(store.has_free_disk());
+    let later = Timestamp::now().as_millisecond() + 60_000;
+    let store = store.with_min_free(&test_store.settings, 1);
+    assert!(store.has_free_disk());
+    let kept = store.insert_response("dev", "1", reply(None), later).await;
+    kept.expect("kept");
+    let store = store.with_min_free(&test_store.settings, u64::MAX);
+    assert!(!store.has_free_disk());
+    let refused = store.insert_response("dev", "2", reply(None), later).await;
+    let message = refused.expect_err("no room").to_string();
+    assert!(message.contains("journal.min_free"), "{message}");
+    assert!(
+        store
+            .response("dev", "1")
+            .await
+            .expect("an answer")
+            .is_some()
+    );
+}

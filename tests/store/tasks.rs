@@ -198,3 +198,49 @@ async fn keys_take_turns_and_a_busy_one_waits(#[case] database: Database) {
     assert_eq!(store.queued_tasks("dev").await.expect("a count"), (2, 2));
     assert_eq!(claim(&[]).await.as_ref(), Some(&many[1]));
 }
+
+#[rstest]
+#[case::sqlite(Database::Sqlite)]
+#[ignore = "needs PostgreSQL"]
+#[case::postgresql(Database::Postgres)]
+#[tokio::test]
+async fn the_oldest_results_of_a_key_are_trimmed(#[case] database: Database) {
+    let test_store = TestStore::new(database);
+    let store = test_store.open().await;
+    let mut ids = Vec::new();
+    for key in ["dev", "dev", "dev", "ops"] {
+        ids.push(create(&store, key, now() + HOUR).await);
+    }
+    let bytes = async |key: &str| store.task_bytes(key).await.expect("sums");
+    let request = b"{\"prompt\":\"\0\"}".len() as u64;
+    assert_eq!(bytes("dev").await, (3 * request, 0));
+    for _ in &ids {
+        let task = store.claim_task(0, &[]).await.expect("an answer");
+        let id = task.expect("a task").id;
+        let done = store.update_task(&id, TaskUpdate::Done(vec![7; 100])).await;
+        assert!(done.expect("told"));
+    }
+    // A task that has ended needs its request no more.
+    assert_eq!(bytes("dev").await, (0, 300));
+    let open = create(&store, "dev", now() + HOUR).await;
+    assert_eq!(bytes("dev").await, (request, 300));
+    store.trim_task_results("dev", "", 200).await.expect("done");
+    assert_eq!(bytes("dev").await, (request, 200));
+    assert_eq!(bytes("ops").await, (0, 100));
+    // The newest stays, however large.
+    store
+        .trim_task_results("dev", &ids[2], 0)
+        .await
+        .expect("done");
+    assert_eq!(bytes("dev").await, (request, 100));
+    let task = async |id: &str| {
+        let task = store.task("dev", id).await.expect("an answer");
+        task.expect("it is remembered")
+    };
+    assert_eq!(task(&ids[2]).await.result, Some(vec![7; 100]));
+    assert_eq!(task(&open).await.status, TaskStatus::Queued);
+    assert!(store.cancel_task("dev", &open).await.expect("an answer"));
+    assert_eq!(bytes("dev").await, (0, 100));
+    let task = task(&open).await;
+    assert!(task.request.is_empty() && task.status == TaskStatus::Cancelled);
+}

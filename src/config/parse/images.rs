@@ -11,6 +11,7 @@ const DEFAULT_TASKS: TasksConfig = TasksConfig {
     waiting: 100,
     waiting_per_key: 50,
     ttl: Duration::from_secs(3600),
+    max_bytes_per_key: 256 << 20,
 };
 
 pub fn default() -> ImagesConfig {
@@ -52,12 +53,14 @@ fn parse_tasks(reader: &mut ConfigReader, field: ConfigField) -> Option<TasksCon
     let waiting = waiting.unwrap_or(DEFAULT_TASKS.waiting);
     let waiting_per_key = reader.optional(&mut table, "waiting_per_key", values::count);
     let ttl = reader.optional(&mut table, "ttl", values::duration);
+    let max_bytes_per_key = reader.optional(&mut table, "max_bytes_per_key", values::size);
     reader.finish(table);
     Some(TasksConfig {
         at_once: at_once.unwrap_or(DEFAULT_TASKS.at_once),
         waiting,
         waiting_per_key: waiting_per_key.unwrap_or(waiting.div_ceil(2)),
         ttl: ttl.unwrap_or(DEFAULT_TASKS.ttl),
+        max_bytes_per_key: max_bytes_per_key.unwrap_or(DEFAULT_TASKS.max_bytes_per_key),
     })
 }
 

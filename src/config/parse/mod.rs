@@ -55,7 +55,7 @@ pub fn config(reader: &mut ConfigReader, root: &YamlNode) -> (Config, DeclaredNa
             let message = "journal: does nothing without a store; add a store or remove this";
             reader.warnings.add(field.node.position, message);
         }
-        config.journal = journal::parse(reader, table);
+        config.journal = journal::parse(reader, table, config.store.as_ref());
     }
     if let Some(field) = table.take("images")
         && let Some(table) = reader.table("images", field)

@@ -30,6 +30,7 @@ const DEFAULT_TIMEOUTS: ClientTimeouts = ClientTimeouts {
 const DEFAULT_CONVERSATIONS: ConversationsConfig = ConversationsConfig {
     size: 64 << 20,
     ttl: Duration::from_secs(3600),
+    max_bytes_per_key: 64 << 20,
 };
 
 pub fn default() -> ServerConfig {
@@ -91,7 +92,7 @@ pub fn parse(
     let name = "max_connections_per_address";
     let max_connections_per_address = reader.optional(&mut table, name, values::count);
     let kept = table.take("conversations");
-    let kept = kept.and_then(|field| parse_conversations(reader, field));
+    let kept = kept.and_then(|field| parse_conversations(reader, field, names));
     let public_catalog = reader.optional(&mut table, "public_catalog", values::switch);
     let cors = table.take("cors");
     let cors = cors.and_then(|field| parse_cors(reader, field));
@@ -127,21 +128,27 @@ fn parse_access_log(text: &str) -> Parsed<AccessLogConfig> {
 fn parse_conversations(
     reader: &mut ConfigReader,
     field: ConfigField,
+    names: &mut DeclaredNames,
 ) -> Option<Option<ConversationsConfig>> {
     let YamlKind::Map(_) = field.node.kind else {
         let parse = |text: &str| match values::switch(text) {
             Ok(is_on) => Ok(is_on.then_some(DEFAULT_CONVERSATIONS)),
-            Err(_) => Err("off, or {size, ttl}".to_owned()),
+            Err(_) => Err("off, or {size, ttl, max_bytes_per_key}".to_owned()),
         };
         return reader.value(field, parse).map(|kept| kept.value);
     };
     let mut table = reader.table("conversations", field)?;
     let size = reader.optional(&mut table, "size", values::size);
     let ttl = reader.optional(&mut table, "ttl", values::duration);
+    let max_bytes = table.take("max_bytes_per_key");
+    names.stored_bytes = max_bytes.map(|field| field.node.position);
+    let max_bytes = max_bytes.and_then(|field| reader.value(field, values::size));
     reader.finish(table);
     Some(Some(ConversationsConfig {
         size: size.unwrap_or(DEFAULT_CONVERSATIONS.size),
         ttl: ttl.unwrap_or(DEFAULT_CONVERSATIONS.ttl),
+        max_bytes_per_key: max_bytes
+            .map_or(DEFAULT_CONVERSATIONS.max_bytes_per_key, |max| max.value),
     }))
 }
 

@@ -72,4 +72,6 @@ pub struct JournalConfig {
     pub path: PathBuf,
     /// In bytes; what would go beyond is not written.
     pub limit: u64,
+    /// How much of the disk of a SQLite store is left to usage records.
+    pub min_free: u64,
 }

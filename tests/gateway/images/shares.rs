@@ -6,7 +6,7 @@ use reqwest::Response;
 use serde_json::json;
 
 use super::tasks::{OTHER, get, hand_in, until};
-use super::{ImageGateway, refusal};
+use super::{ImageGateway, header, refusal};
 
 async fn submit(gateway: &Gateway, key: &str, prompt: &str) -> Response {
     let body = json!({"model": "art", "prompt": prompt, "async": true});
@@ -88,4 +88,44 @@ async fn the_concurrency_of_a_key_holds_for_its_tasks_too() {
     }
     setup.gateway.until_idle().await;
     assert_eq!(setup.generate(&body).await.status(), 200);
+}
+
+#[tokio::test]
+async fn the_tasks_of_a_key_have_a_quota_of_bytes() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let (store, journal) = (path("store.db"), path("journal"));
+    let stored = format!("store: \"sqlite:{store}\"\njournal: {{path: \"{journal}\"}}\n");
+    for store in ["", &*stored] {
+        let mock = Mock::start();
+        let tasks = "images: {tasks: {at_once: 1, max_bytes_per_key: 20KiB}}\n";
+        let config = format!("{store}{}{tasks}", super::config(&mock));
+        let gateway = Gateway::start(&config);
+        let words = |words: &str, size: usize| format!("{words} {}", "x".repeat(size));
+        let held = words("mock:wait=go mock:name=held", 15_000);
+        let first = submit(&gateway, KEY, &held).await;
+        assert_eq!(first.status(), 202);
+        let first = header(&first, "location").to_owned();
+        mock.until_seen("held", "waiting", 1).await;
+        // What waits and runs is not given up for what comes.
+        let refused = refusal(submit(&gateway, KEY, &held).await).await;
+        assert_eq!(refused.0, 429, "{}", refused.2);
+        assert!(
+            refused.2.contains("images.tasks.max_bytes_per_key"),
+            "{}",
+            refused.2
+        );
+        let refused = refusal(submit(&gateway, KEY, &words("", 30_000)).await).await;
+        assert_eq!(refused.0, 413, "{}", refused.2);
+        assert_eq!(
+            submit(&gateway, OTHER, &words("", 15_000)).await.status(),
+            202
+        );
+        mock.signal("go", 1).await;
+        until(&gateway, &first, "succeeded").await;
+        assert_eq!(
+            submit(&gateway, KEY, &words("", 15_000)).await.status(),
+            202
+        );
+    }
 }

@@ -5,7 +5,7 @@ use reqwest::Method;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use super::{command, config, create};
+use super::{command, config, create, wait_until};
 use crate::TestStore;
 
 async fn send_request(
@@ -173,4 +173,66 @@ async fn a_key_made_again_under_a_revoked_name_owns_nothing_of_the_first(
     again(&gateway, &second).await;
     let spent = send_request(&gateway, Method::POST, "/v1/responses", &second, body).await;
     assert_eq!(spent.status, 200, "{}", spent.text());
+}
+
+#[tokio::test]
+async fn a_key_has_a_quota_of_the_store_and_other_keys_have_theirs() {
+    let mock = Mock::start();
+    let test_store = TestStore::new(Database::Sqlite);
+    let quota = "admin: ADMIN, conversations: {max_bytes_per_key: 200KiB}";
+    let config = config(&mock, &test_store).replace("admin: ADMIN", quota);
+    let config = config.replace(", spending_cap: 1", "");
+    let gateway = Gateway::start(&config);
+    let store = async |words: &str, secret: &str| {
+        let body = json!({"model": "chat", "input": words});
+        let response = send_request(&gateway, Method::POST, "/v1/responses", secret, body).await;
+        assert_eq!(response.status, 200, "{}", response.text());
+        let id = response.json()["id"].as_str().expect("an id").to_owned();
+        format!("/v1/responses/{id}")
+    };
+    let other = store("hello", "key-taken").await;
+    let large = format!("mock:text=hi {}", "x".repeat(30_000));
+    let mut own = Vec::new();
+    for _ in 0..20 {
+        own.push(store(&large, KEY).await);
+    }
+    let too_large = format!("mock:text=hi {}", "x".repeat(300_000));
+    let too_large = store(&too_large, KEY).await;
+    stop(gateway);
+
+    let gateway = Gateway::start(&config);
+    let status = async |path: &str, secret: &str| {
+        let response = send_request(&gateway, Method::GET, path, secret, Value::Null).await;
+        response.status
+    };
+    assert_eq!(status(&other, "key-taken").await, 200);
+    assert_eq!(status(&own[19], KEY).await, 200);
+    assert_eq!(status(&own[0], KEY).await, 404);
+    assert_eq!(status(&too_large, KEY).await, 404);
+}
+
+#[tokio::test]
+async fn a_disk_that_is_nearly_full_takes_usage_records_only() {
+    let mock = Mock::start();
+    let test_store = TestStore::new(Database::Sqlite);
+    let config = config(&mock, &test_store).replace("journal: {", "journal: {min_free: 1000PiB, ");
+    let gateway = Gateway::start(&config);
+    let id = respond_with_id(&gateway, "My name is Ada.", &Value::Null).await;
+    let path = format!("/v1/responses/{}", id.as_str().expect("an id"));
+    let get =
+        async |gateway: &Gateway| send_request(gateway, Method::GET, &path, KEY, Value::Null).await;
+    // It is in memory.
+    assert_eq!(get(&gateway).await.status, 200);
+    wait_until("the metric tells", async || {
+        let lines = gateway.metric("omniglot_store_disk_low").await;
+        lines == ["omniglot_store_disk_low{} 1"]
+    })
+    .await;
+    wait_until("its usage is recorded", async || {
+        command(&gateway, &["usage", "--by", "key", "--csv"]).contains("all,1,")
+    })
+    .await;
+    stop(gateway);
+    let gateway = Gateway::start(&config);
+    assert_eq!(get(&gateway).await.status, 404);
 }
