@@ -179,4 +179,5 @@ LIBRARIES = (
     modules("claude_agent_js", ("messages",), "claude_agent.mjs"),
     library("adk", "adk", ("native",)),
     library("agno", "agno", EVERY),
+    library("strands", "strands", EVERY),
 )
