@@ -180,4 +180,5 @@ LIBRARIES = (
     library("adk", "adk", ("native",)),
     library("agno", "agno", EVERY),
     library("strands", "strands", EVERY),
+    library("autogen", "autogen", ("chat", "messages")),
 )
