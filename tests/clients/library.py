@@ -32,7 +32,10 @@ class Library:
             environment = isolation.environment(home, stage.refusing) | self.quiet | told
             with Talk(self.command(row), environment, work, stage.output) as talk:
                 for cell in cells.CELLS:
-                    yield cell, lambda cell=cell: ASKED[cell](talk)
+                    yield cell, lambda cell=cell: self.asked(cell, talk, stage)
+
+    def asked(self, cell, talk, stage):
+        return ASKED[cell](talk)
 
 
 class Talk:
@@ -143,9 +146,29 @@ def shape(talk):
 ASKED = {"text": text, "stream": stream, "tools": tools, "json": shape}
 
 
-def library(name, package, rows, program=None):
+class FinalAnswer(Library):
+    """Agents that tell the model of results in texts, and have a tool for their last answer."""
+
+    def asked(self, cell, talk, stage):
+        return final_answer(talk, stage) if cell == "tools" else super().asked(cell, talk, stage)
+
+
+def final_answer(talk, stage):
+    city, secret, expected = f"Port {cells.word()}", cells.word(), cells.word()
+    asked = f"mock:tool=lookup mock:arguments={json.dumps({'city': city})}"
+    # The model reads the next call in what the tool gives.
+    given = f"{secret} mock:tool=final_answer mock:arguments={json.dumps({'answer': expected})}"
+    answer = talk.ask("tools", asked, given)
+    cells.demand(answer["asked"] == [city], f"the tool was asked {answer['asked']}")
+    cells.demand(answer["text"] == expected, f"said {answer['text']!r}")
+    proof = f"{city} keeps {secret}".encode()
+    reached = any(proof in exchange["body"] for exchange in stage.received.exchanges)
+    cells.demand(reached, "what the tool gave did not reach the model")
+
+
+def library(name, package, rows, kind=Library):
     members = {"name": name, "package": package, "rows": rows}
-    return type(name, (Library,), members | {"program": program or f"with_{name}.py"})
+    return type(name, (kind,), members | {"program": f"with_{name}.py"})
 
 
 class Modules(Library):
@@ -181,4 +204,5 @@ LIBRARIES = (
     library("agno", "agno", EVERY),
     library("strands", "strands", EVERY),
     library("autogen", "autogen", ("chat", "messages")),
+    library("smolagents", "smolagents", ("chat",), FinalAnswer),
 )
