@@ -205,4 +205,5 @@ LIBRARIES = (
     library("strands", "strands", EVERY),
     library("autogen", "autogen", ("chat", "messages")),
     library("smolagents", "smolagents", ("chat",), FinalAnswer),
+    library("llama_index", "llama_index", EVERY),
 )
