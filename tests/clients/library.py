@@ -18,7 +18,11 @@ class Library:
 
     recorded = cells.CELLS
     # What keeps some of them from asking the world for news.
-    quiet = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LANGSMITH_TRACING": "false"}
+    quiet = {
+        "HAYSTACK_TELEMETRY_ENABLED": "False",
+        "LANGSMITH_TRACING": "false",
+        "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    }
 
     def __init__(self, directory):
         self.directory = directory
@@ -206,4 +210,5 @@ LIBRARIES = (
     library("autogen", "autogen", ("chat", "messages")),
     library("smolagents", "smolagents", ("chat",), FinalAnswer),
     library("llama_index", "llama_index", EVERY),
+    library("haystack", "haystack", EVERY),
 )
