@@ -211,4 +211,5 @@ LIBRARIES = (
     library("smolagents", "smolagents", ("chat",), FinalAnswer),
     library("llama_index", "llama_index", EVERY),
     library("haystack", "haystack", EVERY),
+    library("semantic_kernel", "semantic_kernel", ("chat", "messages", "native")),
 )
