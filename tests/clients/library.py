@@ -19,6 +19,8 @@ class Library:
     recorded = cells.CELLS
     # What keeps some of them from asking the world for news.
     quiet = {
+        "CREWAI_DISABLE_TELEMETRY": "true",
+        "CREWAI_TRACING_ENABLED": "false",
         "HAYSTACK_TELEMETRY_ENABLED": "False",
         "LANGSMITH_TRACING": "false",
         "LITELLM_LOCAL_MODEL_COST_MAP": "True",
@@ -212,4 +214,5 @@ LIBRARIES = (
     library("llama_index", "llama_index", EVERY),
     library("haystack", "haystack", EVERY),
     library("semantic_kernel", "semantic_kernel", ("chat", "messages", "native")),
+    library("crewai", "crewai", EVERY),
 )
