@@ -89,7 +89,11 @@ impl<'a> Validation<'a> {
             };
             let field = known.path(rules, path);
             if let Some(value) = self.value(reader, known.rule(rules), &field)? {
-                let range = || range_in(self.text, &name);
+                // A name with escapes stands elsewhere.
+                let range = || match &name {
+                    Cow::Borrowed(name) => range_in(self.text, name),
+                    Cow::Owned(_) => None,
+                };
                 self.noted.extend(known.noted(rules, path, range));
                 present.add(known, value);
             }
@@ -108,11 +112,8 @@ impl<'a> Validation<'a> {
     }
 }
 
-/// Where a name stands in the text; `None`: it has escapes.
-fn range_in(text: &str, name: &Cow<'_, str>) -> Option<Range<usize>> {
-    let Cow::Borrowed(name) = name else {
-        return None;
-    };
+/// Where a name stands in the text.
+fn range_in(text: &str, name: &str) -> Option<Range<usize>> {
     let start = (name.as_ptr() as usize).checked_sub(text.as_ptr() as usize)?;
     Some(start..start + name.len())
 }
