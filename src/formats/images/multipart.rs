@@ -22,7 +22,7 @@ const MAX_BOUNDARY_BYTES: usize = 70;
 /// The fields that may stand in a form several times.
 const LISTS: [&str; 3] = ["image", "image[]", "images"];
 
-/// The fields that decide what a request does and costs. No other spelling of them may stand beside them.
+/// The fields that decide what a request does and costs. They have one spelling, and no other may stand beside it.
 const SINGLE: [&str; 16] = [
     "model",
     "n",
@@ -41,6 +41,9 @@ const SINGLE: [&str; 16] = [
     "seed",
     "user",
 ];
+
+/// The one of these that is a file.
+const MASK: &str = "mask";
 
 /// One field of a form.
 #[derive(Debug, PartialEq, Eq)]
@@ -126,11 +129,24 @@ fn check_names(fields: &[MultipartField<'_>]) -> Result<(), ApiError> {
             let message = format!("`{said}` stands in the form twice: send it once");
             return Err(ApiError::invalid(message).at(said));
         }
-        // Some parsers make a list of `model[]`, and an object of `model[0]`.
-        let base = name.split('[').next().unwrap_or_default();
-        let known = SINGLE.iter().find(|known| known.eq_ignore_ascii_case(base));
-        if let Some(known) = known.filter(|known| **known != name) {
+        // Some parsers make a list of `model[]`, and an object of `model[0]` and `model.a`; some read a dash as `_`.
+        let base = name.split(['[', ']']).next().unwrap_or_default();
+        let joined = base.replace(['.', '-'], "_");
+        let first = base.split('.').next().unwrap_or_default();
+        let is_meant = |known: &&&str| {
+            let spelled = [first, &joined];
+            spelled.iter().any(|name| known.eq_ignore_ascii_case(name))
+        };
+        let Some(known) = SINGLE.iter().find(is_meant) else {
+            continue;
+        };
+        if *known != name {
             let message = format!("`{said}` must be spelled `{known}`");
+            return Err(ApiError::invalid(message).at(said));
+        }
+        if field.header.is_file() && *known != MASK {
+            let message =
+                format!("`{said}` must be a value, not a file: send it without a filename");
             return Err(ApiError::invalid(message).at(said));
         }
     }

@@ -57,6 +57,11 @@ impl<'a> PartHeader<'a> {
         Ok((header, end + 4))
     }
 
+    /// Tells whether the part is a file and no value.
+    pub(super) const fn is_file(&self) -> bool {
+        self.file_name.is_some()
+    }
+
     /// Encodes the header, without the blank line after it.
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
         let name = self.name;
@@ -99,9 +104,10 @@ fn decode_disposition(text: &str) -> Result<(&str, Option<&str>), &'static str> 
         }
     }
     let name = name
-        .filter(|name| is_plain(name))
+        .filter(|name| is_plain(name, b"-_.[]"))
         .ok_or("a part has no plain name")?;
-    let file_name = file_name.filter(|name| is_plain(name)).unwrap_or(FILE);
+    let file_name = file_name.filter(|name| is_plain(name, b"-_.[] ;,()@+=#!"));
+    let file_name = file_name.unwrap_or(FILE);
     Ok((name, is_file.then_some(file_name)))
 }
 
@@ -130,9 +136,9 @@ fn next_parameter(text: &str) -> Result<Option<(&str, &str, &str)>, &'static str
     Ok(Some((key.trim(), value.trim(), after)))
 }
 
-/// Whether every parser reads a name as it stands there.
-fn is_plain(name: &str) -> bool {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.[] ;,()@+=#!".contains(&byte);
+/// Whether every parser reads a name as it stands there: letters, digits and these signs.
+fn is_plain(name: &str, signs: &[u8]) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || signs.contains(&byte);
     (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(plain)
 }
 

@@ -87,6 +87,34 @@ fn a_form_that_parsers_read_in_two_ways_is_refused() {
             "`size[0]` must be spelled `size`",
         ),
         (
+            vec![field("model.a", "b")],
+            "`model.a` must be spelled `model`",
+        ),
+        (
+            vec![field("response.format", "url")],
+            "must be spelled `response_format`",
+        ),
+        (vec![field("MODEL]", "b")], "must be spelled `model`"),
+        (vec![field("mod%65l", "a")], "no plain name"),
+        (vec![field("model;n", "a")], "no plain name"),
+        (vec![field("'model'", "a")], "no plain name"),
+        (
+            vec![format!("{disposition}; filename=\"a.txt\"\r\n\r\na")],
+            "`model` must be a value, not a file",
+        ),
+        (
+            vec![format!("{disposition}; filename*=utf-8''a\r\n\r\na")],
+            "`model` must be a value, not a file",
+        ),
+        (
+            vec!["Content-Disposition: form-data; name=\"n\"; filename=\"\"\r\n\r\n9".to_owned()],
+            "`n` must be a value, not a file",
+        ),
+        (
+            vec!["Content-Disposition: form-data; name*=utf-8''model\r\n\r\na".to_owned()],
+            "unknown parameter",
+        ),
+        (
             vec![format!("{disposition}\r\n{disposition}\r\n\r\na")],
             "two dispositions",
         ),
