@@ -37,7 +37,7 @@ const SHAPES: [&str; 22] = [
 ];
 
 /// A body of a format: its turns, its tools, and other fields.
-fn body(format: Format, turns: &str, tools: &str, fields: &str) -> Vec<u8> {
+pub fn body(format: Format, turns: &str, tools: &str, fields: &str) -> Vec<u8> {
     let turns_field = match format {
         Format::Chat | Format::Messages => "messages",
         Format::Responses => "input",
@@ -98,11 +98,11 @@ fn assistant_turn(format: Format, text: &str) -> String {
     }
 }
 
-fn question(format: Format) -> String {
+pub fn question(format: Format) -> String {
     user_turn(format, &text_part(format, "Hi"))
 }
 
-fn call(format: Format, number: usize, name: &str) -> String {
+pub fn call(format: Format, number: usize, name: &str) -> String {
     match format {
         Format::Chat => format!(
             r#"{{"id":"call_{number}","type":"function","function":{{"name":"{name}","arguments":"{{}}"}}}}"#
@@ -135,7 +135,7 @@ fn result(format: Format, number: usize, name: &str) -> String {
 }
 
 /// A turn of calls.
-fn calls_turn(format: Format, calls: &str) -> String {
+pub fn calls_turn(format: Format, calls: &str) -> String {
     match format {
         Format::Chat => format!(r#"{{"role":"assistant","tool_calls":[{calls}]}}"#),
         Format::Messages => format!(r#"{{"role":"assistant","content":[{calls}]}}"#),
@@ -241,7 +241,7 @@ fn chosen(format: Format, names: &str) -> String {
 }
 
 /// A request of a shape, with so many elements.
-fn request(format: Format, shape: &str, count: usize) -> Vec<u8> {
+pub fn request(format: Format, shape: &str, count: usize) -> Vec<u8> {
     let ask = question(format);
     let plain = r#"{"type":"object"}"#;
     let in_turn = |parts: &str| body(format, &user_turn(format, parts), "", "");
@@ -387,13 +387,13 @@ fn head() -> RequestHead<'static> {
 }
 
 /// All that is done with a request on its way; that it may be refused is of no interest.
-fn forward(from: Format, to: Format, body: &[u8]) {
+pub fn forward(from: Format, to: Format, body: &[u8]) {
     let path_model = (from == Format::Native).then_some(MODEL);
     let summary = RequestSummary::new(from.codec(), Operation::Generate, path_model, body);
     let Ok(mut summary) = summary else {
         return;
     };
-    BodyEstimate::exact(from.codec(), &summary.head(&ModelTraits::default()), body);
+    BodyEstimate::with_unseen(from.codec(), &summary.head(&ModelTraits::default()), body);
     let capabilities = Capabilities::default();
     let target = UpstreamTarget {
         model: "upstream-model",

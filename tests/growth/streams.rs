@@ -175,7 +175,7 @@ fn native(shape: &str, count: usize) -> String {
 }
 
 /// The responses format is what the gateway itself makes of a stream of the chat format.
-fn stream(format: Format, shape: &str, count: usize) -> Vec<u8> {
+pub fn stream(format: Format, shape: &str, count: usize) -> Vec<u8> {
     if shape == "lines of one event" {
         let wire = String::from_utf8(stream(format, "texts", 1)).expect("text");
         let lines = "\ndata: ".repeat(count * 10);
@@ -198,7 +198,7 @@ fn stream(format: Format, shape: &str, count: usize) -> Vec<u8> {
     wire.into_bytes()
 }
 
-fn translate(from: Format, to: Format, wire: &[u8]) {
+pub fn translate(from: Format, to: Format, wire: &[u8]) {
     let operation = Operation::Stream(Framing::Sse);
     let summary = RequestSummary::new(to.codec(), operation, Some(MODEL), b"{}");
     let summary = summary.expect("a request");

@@ -1,0 +1,76 @@
+//! Shapes whose elements are looked up among each other. A lookup is so short that only thousands of them show in the
+//! work for a body, so that these are measured with more elements than all pairs of formats could be.
+
+use omniglot::model::Format;
+
+use crate::measure::{check, excess, list};
+use crate::requests::{body, call, calls_turn, forward, question, request};
+use crate::streams::{stream, translate};
+
+/// A quarter of the tools that a request may have.
+const COUNT: usize = 2500;
+
+/// Many system turns before the first question.
+fn system_turns(count: usize) -> Vec<u8> {
+    let format = Format::Responses;
+    let turns = list(count, |number| {
+        format!(r#"{{"role":"system","content":"s{number}"}}"#)
+    });
+    body(format, &format!("{turns},{}", question(format)), "", "")
+}
+
+/// Calls of as many tools, none of which is declared.
+fn undeclared_tools(count: usize) -> Vec<u8> {
+    let format = Format::Chat;
+    let calls = list(count, |number| call(format, number, &format!("t{number}")));
+    let turns = format!("{},{}", question(format), calls_turn(format, &calls));
+    body(format, &turns, "", "")
+}
+
+/// A call whose arguments come one by one.
+fn partial_arguments(count: usize) -> Vec<u8> {
+    let event = |call: &str, finish: &str| {
+        format!(
+            "data: {{\"candidates\":[{{\"index\":0,\"content\":{{\"role\":\"model\",\"parts\":[{{\"functionCall\":{{{call}}}}}]}}{finish}}}]}}\n\n"
+        )
+    };
+    let mut wire = event(r#""name":"t","willContinue":true"#, "");
+    for number in 0..count {
+        let argument = format!(
+            r#""partialArgs":[{{"jsonPath":"$.a{number}","stringValue":"v"}}],"willContinue":true"#
+        );
+        wire += &event(&argument, "");
+    }
+    wire += &event("", r#","finishReason":"STOP""#);
+    wire.into_bytes()
+}
+
+#[test]
+fn elements_that_are_looked_up_among_each_other_are_no_more_work_than_others() {
+    let (chat, messages, native) = (Format::Chat, Format::Messages, Format::Native);
+    let mut found = Vec::new();
+    let mut note = |shape: &str, growth: Option<String>| {
+        found.extend(growth.map(|growth| format!("{shape}: {growth}")));
+    };
+    let system = |body: &[u8]| forward(Format::Responses, chat, body);
+    note("system turns", excess(2 * COUNT, system_turns, system));
+    for to in [messages, native] {
+        let chosen = |count| request(chat, "chosen tools", count);
+        let growth = excess(COUNT, chosen, |body| forward(chat, to, body));
+        note(&format!("chosen tools for {}", to.name()), growth);
+    }
+    let undeclared = |body: &[u8]| forward(chat, messages, body);
+    note(
+        "undeclared tools",
+        excess(COUNT, undeclared_tools, undeclared),
+    );
+    let blocks = |count| stream(messages, "interleaved calls", count);
+    let growth = excess(COUNT, blocks, |wire| translate(messages, chat, wire));
+    note("open blocks", growth);
+    let arguments = |wire: &[u8]| translate(native, chat, wire);
+    note(
+        "partial arguments",
+        excess(COUNT, partial_arguments, arguments),
+    );
+    check(found);
+}
