@@ -2,7 +2,7 @@
 //! response header to the next attempt.
 
 use std::pin::pin;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use pingora_core::protocols::http::client::HttpSession as UpstreamSession;
@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use super::context::RequestContext;
 use super::gateway::Gateway;
 use super::local;
-use super::timer::{DEADLINE_EXCEEDED, is_downstream, unless_gone};
+use super::timer::{DEADLINE_EXCEEDED, check_present, is_downstream, unless_gone};
 use super::upstream::decompress::Decompressor;
 use super::upstream::pool::{UpstreamConnection, http_peer};
 use super::upstream::response_header;
@@ -23,6 +23,9 @@ use super::upstream::session::{self, UpstreamRequest};
 use super::upstream_request::set_target_and_length;
 use crate::metrics::FailureCause;
 use crate::model::ApiError;
+
+/// Hardly any client leaves sooner, and most requests are on their way by then.
+const LONG_WORK: Duration = Duration::from_millis(20);
 
 impl Gateway {
     /// Makes attempts in order, until one has answered or none is left.
@@ -55,10 +58,12 @@ impl Gateway {
         if local::counts_tokens_here(ctx) {
             return self.estimate_tokens(session, ctx).await;
         }
+        check_client(session, ctx).await?;
         let mut peer = self.upstream_peer(session, ctx).await?;
         let request = self.upstream_request(session, ctx).await?;
         let permit = self.acquire_permit(session, ctx).await?;
         ctx.attempt.set_permit(permit);
+        check_client(session, ctx).await?;
         // On the heap, like all that is large and soon over: in place it would make every stream
         // hold it, and every call from here outwards copy it.
         let sending = Box::pin(self.send(session, ctx, &mut peer, request));
@@ -205,6 +210,14 @@ impl Gateway {
             .await?;
         self.respond(session, ctx, upstream, header, decompressor)
             .await
+    }
+}
+
+/// Fails if the client has left while its request was read, restored, reserved or translated.
+async fn check_client(session: &mut Session, ctx: &RequestContext) -> Result<()> {
+    match ctx.client.elapsed() < LONG_WORK {
+        true => Ok(()),
+        false => check_present(session).await,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Timeouts: of one step, of silence in a stream, and steps that end early because the client has left.
 
-use std::future::{pending, poll_fn};
+use std::future::{pending, poll_fn, ready};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
@@ -9,6 +9,7 @@ use bytes::Bytes;
 use pingora_core::protocols::http::ServerSession;
 use pingora_core::{Error, ErrorSource, ErrorType, Result};
 use pingora_timeout::timeout;
+use tokio::task::yield_now;
 use tokio::time::{Instant as TokioInstant, Sleep, sleep, sleep_until};
 
 /// The error type of a step that took longer than its attempt, or its request, may take.
@@ -69,6 +70,17 @@ pub(super) async fn unless_gone<T>(
         done = step => done.map_err(|error| error.into_up()),
         gone = session.read_body_or_idle(true) => Err(client_gone(gone)),
         () = sleep_to(deadline), if deadline.is_some() => Err(deadline_exceeded()),
+    }
+}
+
+/// Fails if the client has left by now: what follows would be done for nobody.
+pub(super) async fn check_present(session: &mut ServerSession) -> Result<()> {
+    // The runtime sees what has happened to the connection while this task was at work.
+    yield_now().await;
+    tokio::select! {
+        biased;
+        gone = session.read_body_or_idle(true) => Err(client_gone(gone)),
+        () = ready(()) => Ok(()),
     }
 }
 

@@ -140,6 +140,55 @@ async fn a_client_that_disconnects_leaves_no_state() {
     assert_well(&gateway).await;
 }
 
+/// Waits until the first request to a model has ended, however it did.
+async fn until_ended(gateway: &Gateway, model: &str) {
+    let label = format!("model=\"{model}\"");
+    wait_until("the end of a request", async || {
+        let requests = gateway.metric("omniglot_requests_total").await;
+        requests.iter().any(|line| line.contains(&label))
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_while_its_request_is_translated_causes_none_to_an_upstream() {
+    let mock = Mock::start();
+    let gateway = with_server(&mock, "body_limit: 64MiB");
+    let mut connection = Http1Connection::connect(gateway.address).await;
+    // So many that their translation takes far longer than the end of the connection to arrive.
+    let turns = vec![json!({"role": "user", "content": [{"type": "text", "text": "one"}]}); 60_000];
+    let mut body = request("chat", "same-messages", "mock:name=left", false).1;
+    let messages = body["messages"].as_array_mut().expect("a list");
+    messages.extend(turns);
+    connection
+        .send(http1_post(CHAT, "", &body.to_string()))
+        .await;
+    drop(connection);
+    until_ended(&gateway, "same-messages").await;
+    assert_eq!(mock.seen("left", "started").await, 0);
+    assert_well(&gateway).await;
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_before_the_next_attempt_causes_none() {
+    let mock = Mock::start();
+    let config = every_format_config(mock.address);
+    let config = format!(
+        "{config}  - {{id: again, retries: {{attempts: 2, backoff: 5s}}, upstreams: [{{name: mock-chat, model: theirs}}]}}\n"
+    );
+    let gateway = Gateway::start(&config);
+    let body = request("chat", "again", "mock:error=500 mock:name=once", false).1;
+    let mut connection = Http1Connection::connect(gateway.address).await;
+    connection
+        .send(http1_post(CHAT, "", &body.to_string()))
+        .await;
+    mock.until_seen("once", "started", 1).await;
+    drop(connection);
+    until_ended(&gateway, "again").await;
+    assert_eq!(mock.seen("once", "started").await, 1);
+    assert_well(&gateway).await;
+}
+
 /// Every place of a format where a client's own structure may stand, with a hole for it.
 fn places(format: &str, model: &str) -> Vec<String> {
     let hole = "\"HOLE\"";
