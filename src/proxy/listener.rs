@@ -18,7 +18,7 @@ use pingora_core::protocols::http::ServerSession;
 use pingora_core::protocols::http::v2::server::H2Options;
 use pingora_core::protocols::l4::stream::Stream as TcpStream;
 use pingora_core::protocols::raw_connect::ProxyDigest;
-use pingora_core::protocols::{ALPN, GetProxyDigest as _, GetSocketDigest as _, Peek as _, Stream};
+use pingora_core::protocols::{ALPN, GetProxyDigest as _, GetSocketDigest as _, Stream};
 use pingora_core::server::ShutdownWatch;
 use pingora_core::server::configuration::ServerConf;
 use pingora_core::{Error, ErrorType};
@@ -26,6 +26,7 @@ use pingora_http::ResponseHeader;
 use pingora_proxy::{HttpProxy, http_proxy};
 use tokio::time::timeout;
 
+use super::client_hello;
 use super::connection_limits::{ConnectionLimits, ConnectionPermit, MaxConnections};
 use super::gateway::Gateway;
 use super::timer::ReusableTimer;
@@ -254,8 +255,8 @@ impl PreTlsProcess for ConnectionAdmission {
         let header = Box::new(ResponseHeader::build(200, None)?);
         stream.set_proxy_digest(ProxyDigest::new(header, Some(Box::new(permit))));
         let silent = || Error::explain(ErrorType::ReadTimedout, "no TLS handshake was begun");
-        match timeout(self.header_timeout(), stream.try_peek(&mut [0])).await {
-            Ok(Ok(_)) => Ok(()),
+        match timeout(self.header_timeout(), client_hello::arrived(stream)).await {
+            Ok(Ok(())) => Ok(()),
             _ => Err(silent()),
         }
     }

@@ -31,6 +31,7 @@
 mod access_log;
 mod admission;
 mod billing;
+mod client_hello;
 mod connection_limits;
 mod context;
 mod conversation;

@@ -11,6 +11,7 @@ use tokio::time::sleep;
 use super::context::RequestContext;
 use super::gateway::Gateway;
 use super::timer::{DEADLINE_EXCEEDED, is_downstream, unless_gone};
+use super::upstream::decompress::UNREADABLE_BODY;
 use super::upstream::redact;
 use crate::config::UpstreamTimeouts;
 use crate::metrics::FailureCause;
@@ -223,6 +224,10 @@ fn meaning(error: &Error, timeouts: &UpstreamTimeouts) -> (ApiError, FailureCaus
         | SocketError => (
             ApiError::bad_gateway("the upstream cannot be reached"),
             FailureCause::Connect,
+        ),
+        Custom(UNREADABLE_BODY) => (
+            ApiError::bad_gateway("the upstream's response body cannot be decompressed"),
+            FailureCause::Malformed,
         ),
         InvalidHTTPHeader => (
             ApiError::bad_gateway("the upstream's response header is malformed"),

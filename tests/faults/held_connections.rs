@@ -1,5 +1,7 @@
 //! Clients that open connections and send no request: each is closed in time, and all of them together are limited.
 
+use std::time::Duration;
+
 use omniglot_test_support::{
     CertificateAuthority, Gateway, KEY, Mock, TIMEOUT, every_format_config, new_client, request,
     wait_until,
@@ -12,6 +14,9 @@ const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const EMPTY_SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
 /// The frame announces 100 bytes of headers, of which three come.
 const PARTIAL_HEADERS: &[u8] = &[0, 0, 100, 1, 4, 0, 0, 0, 1, 0x82, 0x86, 0x84];
+
+/// pingora itself would end a handshake after a minute.
+const SHORTER_THAN_PINGORAS: Duration = Duration::from_secs(50);
 
 fn start(mock: &Mock, server: &str) -> Gateway {
     let config = every_format_config(mock.address);
@@ -66,6 +71,13 @@ async fn a_connection_that_begins_no_tls_handshake_is_closed() {
     let config = every_format_config(mock.address).replace("listen: LISTEN", &listen);
     let gateway = Gateway::start(&config);
     assert_closed(connect(gateway.address).await, b"").await;
+    // The record announces 512 bytes, and the message in it 508.
+    let hello = [&[22, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3][..], &[0; 100]].concat();
+    for length in [1, 5, hello.len()] {
+        let closed = assert_closed(connect(gateway.address).await, &hello[..length]);
+        let in_time = timeout(SHORTER_THAN_PINGORAS, closed).await;
+        assert!(in_time.is_ok(), "still open after {length} bytes");
+    }
 }
 
 #[tokio::test]

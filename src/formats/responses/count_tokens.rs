@@ -34,7 +34,8 @@ impl TokenCounter for ResponsesTokenCounter {
         body: &'a [u8],
         losses: &mut Losses,
     ) -> Result<CountTokensRequest<'a>, ApiError> {
-        let request = request::decode(body, false, losses)?;
+        // Whether responses are stored makes no difference to a count, nor to what is missing.
+        let request = request::decode(body, true, losses)?;
         let within = None;
         Ok(CountTokensRequest { request, within })
     }

@@ -118,6 +118,9 @@ impl Write for BoundedOutput {
     }
 }
 
+/// The kind of the errors here.
+pub(in crate::proxy) const UNREADABLE_BODY: &str = "UnreadableBody";
+
 fn unreadable(what: String) -> Box<Error> {
-    Error::explain(ErrorType::InvalidHTTPHeader, what).into_up()
+    Error::explain(ErrorType::Custom(UNREADABLE_BODY), what).into_up()
 }
