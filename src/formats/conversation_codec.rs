@@ -26,6 +26,10 @@ pub trait ConversationCodec: Sync {
     fn final_response(&self, data: &str) -> Option<Bytes>;
     /// Returns the error for a request that continues from a response which is not stored.
     fn missing_response(&self, id: &str) -> ApiError;
+    /// Returns the error for a request that continues a conversation which its key was not given.
+    fn missing_conversation(&self, id: &str) -> ApiError;
+    /// Returns the error for a request that refers to an item which its key was not given.
+    fn missing_item(&self, id: &str) -> ApiError;
     /// Returns the location in the client's own body: the first `before` items are not in it.
     /// `None`: the location is in an earlier request.
     fn client_location(&self, place: &FieldLocation, before: usize) -> Option<FieldLocation>;

@@ -33,7 +33,12 @@ pub struct ResponseObserver {
     pub(super) next_event: u64,
     /// Id and time of the response, in formats whose responses can be continued from.
     pub(super) reply: Option<(String, i64)>,
+    /// The ids of its items, in formats where a request can refer to them.
+    item_ids: Vec<String>,
 }
+
+/// The most items of a response that can be referred to.
+const MAX_ITEMS: usize = 1024;
 
 /// The length in bytes of the content that has come.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -99,6 +104,17 @@ impl ResponseObserver {
     /// The id of the response, in formats whose responses can be continued from.
     pub fn response_id(&self) -> Option<&str> {
         self.reply.as_ref().map(|(id, _)| id.as_str())
+    }
+
+    /// The ids of its items, in formats where a request can refer to them.
+    pub fn item_ids(&self) -> &[String] {
+        &self.item_ids
+    }
+
+    pub(super) fn observe_item(&mut self, id: &str) {
+        if self.item_ids.len() < MAX_ITEMS {
+            self.item_ids.push(id.to_owned());
+        }
     }
 
     /// Tells whether the content is complete and its usage is still to come.

@@ -27,6 +27,8 @@ pub struct TranslationState {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ConversationState {
     pub previous_response_id: Option<String>,
+    /// The conversation that the request continues, which only its upstream keeps.
+    pub conversation_id: Option<String>,
     /// The response is to be stored.
     pub store: bool,
     /// The range of the input in the request body.

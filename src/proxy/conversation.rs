@@ -5,6 +5,7 @@ use bytes::Bytes;
 use super::conversation_items::{ResolvedItems, resolve_items};
 use super::conversation_store::{ConversationScope, ConversationStore};
 use super::endpoint::StoredResponseAction;
+use super::large_body;
 use crate::formats::{ConversationCodec, ConversationItems, ResponseObserver};
 use crate::model::{ApiError, ApiErrorKind, ConversationState, Format, Losses, truncated};
 use crate::runtime::{Attempt, ConversationError, Conversations, StoredConversationTurn};
@@ -25,8 +26,10 @@ pub(super) struct ConversationContext {
     can_store: bool,
     /// The id of a response that is not in memory.
     missing: Option<String>,
-    /// The ids of responses that are not in memory, and whose items the request refers to.
+    /// The ids of responses and items that are not in memory, and that the request refers to.
     missing_for_items: Vec<String>,
+    /// The id of an item that the request refers to, and that its key was not given.
+    foreign_item: Option<String>,
 }
 
 impl ConversationContext {
@@ -79,18 +82,19 @@ impl ConversationContext {
 
     /// Puts the earlier conversation before what the request adds, and items in the place of
     /// references to them. `None`: the body stays as it is, because it continues nothing, or a
-    /// response that only its upstream knows.
+    /// response that only its upstream knows. `grow` counts the memory of the body.
     pub(super) fn resume(
         &mut self,
         conversations: &Conversations,
         scope: ConversationScope<'_>,
         body: &Bytes,
         state: Option<ConversationState>,
+        grow: &mut dyn FnMut(usize) -> Result<(), ApiError>,
     ) -> Result<Option<Bytes>, ApiError> {
         self.can_store = conversations.is_enabled();
         self.missing = None;
         self.state = state;
-        let resolved = self.resolve_references(conversations, scope, body)?;
+        let resolved = self.resolve_references(conversations, scope, body, grow)?;
         let body = resolved.as_ref().unwrap_or(body);
         let state = self.state.as_ref();
         if let Some(state) = state.filter(|state| state.store && self.can_store) {
@@ -112,15 +116,21 @@ impl ConversationContext {
                 self.missing = Some(id);
                 return if is_first { Ok(resolved) } else { Err(broken) };
             }
-            Err(ConversationError::TooLong) => return Err(too_long(scope.limit)),
+            Err(ConversationError::TooLong) => return Err(scope.too_long()),
         };
-        let before = responses.iter().flat_map(|turn| turn.items(codec));
-        let before: Vec<ConversationItems> = before.collect();
-        let resumed = codec.resume(body, &before)?;
+        let sizes = responses.iter().map(StoredConversationTurn::size);
+        let size = body.len() + sizes.sum::<usize>();
+        grow(size)?;
+        let (resumed, replayed) = large_body::process(size, || {
+            let before = responses.iter().flat_map(|turn| turn.items(codec));
+            let before: Vec<ConversationItems> = before.collect();
+            let replayed = before.iter().map(|items| items.count).sum();
+            Ok((codec.resume(body, &before)?, replayed))
+        })?;
         if resumed.len() > scope.limit {
-            return Err(too_long(scope.limit));
+            return Err(scope.too_long());
         }
-        self.replayed = before.iter().map(|items| items.count).sum();
+        self.replayed = replayed;
         self.is_resumed = true;
         Ok(Some(resumed))
     }
@@ -131,22 +141,24 @@ impl ConversationContext {
         conversations: &Conversations,
         scope: ConversationScope<'_>,
         body: &Bytes,
+        grow: &mut dyn FnMut(usize) -> Result<(), ApiError>,
     ) -> Result<Option<Bytes>, ApiError> {
         let (Some(state), Some(codec), true) = (&mut self.state, scope.codec(), self.can_store)
         else {
             return Ok(None);
         };
         let added = state.input_range.clone();
-        let resolved = resolve_items(conversations, scope, codec, body, added);
         let ResolvedItems {
             body: resolved,
             missing,
-        } = resolved.map_err(|_| too_long(scope.limit))?;
+            foreign,
+        } = resolve_items(conversations, scope, codec, body, added, grow)?;
         if let Some(resolved) = &resolved {
             // All that has changed is inside of it.
             state.input_range.end = state.input_range.end + resolved.len() - body.len();
         }
         self.missing_for_items = missing;
+        self.foreign_item = foreign;
         Ok(resolved)
     }
 
@@ -157,27 +169,32 @@ impl ConversationContext {
         store: &ConversationStore,
         scope: ConversationScope<'_>,
     ) -> bool {
-        let mut restored = match &self.missing {
+        let restored = match &self.missing {
             Some(id) => store.restore(conversations, scope, id).await,
             None => false,
         };
-        for id in &self.missing_for_items {
-            restored |= store.restore_one(conversations, scope, id).await.is_some();
-        }
-        restored
+        let items = &self.missing_for_items;
+        store.restore_all(conversations, scope, items).await || restored
     }
 
-    /// Refuses to continue from a response that this key was not given: the upstream that keeps it
+    /// Refuses what this key was not given, be it a response, a conversation or an item: the upstream that keeps it
     /// does not know whose it is.
     pub(super) fn check_owner(&self, client: Format) -> Result<(), ApiError> {
         let codec = client.codec().conversation_codec();
-        match (&self.missing, codec) {
-            (Some(id), Some(codec)) if self.can_store => Err(codec.missing_response(id)),
-            _ => Ok(()),
+        let Some(codec) = codec.filter(|_| self.can_store) else {
+            return Ok(());
+        };
+        let state = self.state.as_ref();
+        let conversation = state.and_then(|state| state.conversation_id.as_deref());
+        match (&self.missing, conversation, &self.foreign_item) {
+            (Some(id), _, _) => Err(codec.missing_response(id)),
+            (None, Some(id), _) => Err(codec.missing_conversation(id)),
+            (None, None, Some(id)) => Err(codec.missing_item(id)),
+            (None, None, None) => Ok(()),
         }
     }
 
-    /// Remembers that the key was given the id of a response which its upstream keeps.
+    /// Remembers that the key was given the ids of a response and of its items, which their upstream keeps.
     pub(super) fn note_kept_upstream(
         &self,
         conversations: &Conversations,
@@ -195,10 +212,13 @@ impl ConversationContext {
             return;
         }
         let turn = StoredConversationTurn::kept_upstream();
-        if let Some(store) = store {
-            store.store(scope.owner, id, &turn, codec);
+        let items = observer.item_ids().iter().map(String::as_str);
+        for id in items.chain([id]) {
+            if let Some(store) = store {
+                store.store(scope.owner, id, &turn, codec);
+            }
+            conversations.insert(scope.owner, id, &turn);
         }
-        conversations.insert(scope.owner, id, &turn);
     }
 
     /// Stores what the response leaves behind, before the client can ask for it.
@@ -250,11 +270,6 @@ fn stores_itself(attempt: &Attempt) -> bool {
     attempt.upstream.format == Format::Responses && capabilities.responses_keeps_state
 }
 
-fn too_long(limit: usize) -> ApiError {
-    let message = format!("the whole conversation is longer than {limit} bytes");
-    ApiError::new(ApiErrorKind::TooLarge, message)
-}
-
 /// Answers a request for a stored response. It is in memory by now, if it is stored at all.
 pub(super) fn answer(
     conversations: &Conversations,
@@ -286,10 +301,17 @@ pub(super) fn answer(
                 before.map(|previous| conversations.history(scope.owner, previous, scope.limit));
             // What is gone cannot be shown; the request itself still can.
             let before = before.and_then(Result::ok).unwrap_or_default();
-            let before = before.iter().flat_map(|turn| turn.items(codec));
-            let [input, _] = turn.items(codec);
-            let items: Vec<ConversationItems> = before.chain([input]).collect();
-            codec.encode_items(id, &items, query)
+            let sizes = before.iter().map(StoredConversationTurn::size);
+            let size = turn.size() + sizes.sum::<usize>();
+            large_body::process(size, || {
+                let before = before.iter().flat_map(|turn| turn.items(codec));
+                let [input, _] = turn.items(codec);
+                let items: Vec<ConversationItems> = before.chain([input]).collect();
+                codec.encode_items(id, &items, query)
+            })
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

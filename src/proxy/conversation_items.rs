@@ -6,8 +6,10 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use super::conversation_store::ConversationScope;
+use super::large_body;
 use crate::formats::ConversationCodec;
 use crate::json::{Edit, replace};
+use crate::model::ApiError;
 use crate::runtime::Conversations;
 
 /// The most responses that one request has restored for its references.
@@ -18,22 +20,22 @@ const MAX_RESTORED: usize = 1024;
 pub(super) struct ResolvedItems {
     /// `None`: nothing was replaced.
     pub(super) body: Option<Bytes>,
-    /// The ids of responses that are not in memory.
+    /// The ids of responses and items that are not in memory.
     pub(super) missing: Vec<String>,
+    /// The id of an item that the key was not given.
+    pub(super) foreign: Option<String>,
 }
 
-/// The items are longer than a request may be.
-pub(super) struct ItemsTooLong;
-
 /// Replaces the references among the items that a request adds. One that cannot be resolved stays: the upstream may
-/// know the item.
+/// know the item. `grow` counts the memory of the body.
 pub(super) fn resolve_items(
     conversations: &Conversations,
     scope: ConversationScope<'_>,
     codec: &dyn ConversationCodec,
     body: &Bytes,
     added: Range<usize>,
-) -> Result<ResolvedItems, ItemsTooLong> {
+    grow: &mut dyn FnMut(usize) -> Result<(), ApiError>,
+) -> Result<ResolvedItems, ApiError> {
     let mut responses = LoadedResponses {
         conversations,
         scope,
@@ -42,22 +44,29 @@ pub(super) fn resolve_items(
         missing: Vec::new(),
         size: 0,
     };
-    let (mut edits, mut length) = (Vec::new(), body.len());
+    let (mut edits, mut length, mut foreign) = (Vec::new(), body.len(), None);
     for reference in codec.item_references(body, added) {
-        if let Some(item) = responses.item(&reference.item_id)? {
-            length += item.len();
-            if length > scope.limit {
-                return Err(ItemsTooLong);
+        match responses.item(&reference.item_id)? {
+            Some(item) => {
+                length += item.len();
+                if length > scope.limit {
+                    return Err(scope.too_long());
+                }
+                grow(length)?;
+                edits.push(Edit {
+                    range: reference.range,
+                    with: item.to_vec(),
+                });
             }
-            edits.push(Edit {
-                range: reference.range,
-                with: item.to_vec(),
-            });
+            None if responses.is_kept_upstream(&reference.item_id) => {}
+            None => foreign = foreign.or(Some(reference.item_id)),
         }
     }
+    let replaced = || replace(body, &edits);
     Ok(ResolvedItems {
-        body: (!edits.is_empty()).then(|| replace(body, &edits)),
+        body: (!edits.is_empty()).then(|| large_body::process(length, replaced)),
         missing: responses.missing,
+        foreign,
     })
 }
 
@@ -74,7 +83,7 @@ struct LoadedResponses<'a> {
 }
 
 impl LoadedResponses<'_> {
-    fn item(&mut self, item_id: &str) -> Result<Option<&Bytes>, ItemsTooLong> {
+    fn item(&mut self, item_id: &str) -> Result<Option<Bytes>, ApiError> {
         let owner = self.scope.owner;
         let response_id = self.codec.response_of_item(item_id);
         let stored = || self.conversations.response_of_item(owner, item_id);
@@ -86,20 +95,36 @@ impl LoadedResponses<'_> {
             self.items.insert(response_id.clone(), items);
         }
         let items = self.items.get(&response_id);
-        Ok(items.and_then(|items| items.get(item_id)))
+        Ok(items.and_then(|items| items.get(item_id).cloned()))
     }
 
-    fn load(&mut self, response_id: &str) -> Result<HashMap<String, Bytes>, ItemsTooLong> {
+    /// Tells whether the key was given the id of an item that its upstream keeps.
+    fn is_kept_upstream(&mut self, item_id: &str) -> bool {
+        let mark = self.conversations.turn(self.scope.owner, item_id);
+        if mark.is_none() {
+            self.note_missing(item_id);
+        }
+        mark.is_some_and(|mark| mark.is_kept_upstream())
+    }
+
+    fn note_missing(&mut self, id: &str) {
+        if self.missing.len() < MAX_RESTORED {
+            self.missing.push(id.to_owned());
+        }
+    }
+
+    fn load(&mut self, response_id: &str) -> Result<HashMap<String, Bytes>, ApiError> {
         let Some(turn) = self.conversations.turn(self.scope.owner, response_id) else {
-            if self.missing.len() < MAX_RESTORED {
-                self.missing.push(response_id.to_owned());
-            }
+            self.note_missing(response_id);
             return Ok(HashMap::new());
         };
         self.size += turn.size();
         if self.size > self.scope.limit {
-            return Err(ItemsTooLong);
+            return Err(self.scope.too_long());
         }
-        Ok(self.codec.items_by_id(&turn.response).into_iter().collect())
+        let items = || self.codec.items_by_id(&turn.response);
+        Ok(large_body::process(turn.size(), items)
+            .into_iter()
+            .collect())
     }
 }

@@ -11,13 +11,17 @@ use crate::config;
 use crate::formats::{ConversationCodec, ConversationItems};
 use crate::model::{ApiError, ApiErrorKind, Format};
 use crate::runtime::{Conversations, StoredConversationTurn};
-use crate::store::{Store, StoredResponse};
+use crate::store::{Store, StoreError, StoredResponse};
 
 /// How many responses may be queued for writing; beyond that they are only in memory.
 const QUEUE_LENGTH: usize = 4096;
 
 /// How long writing all that is queued may take.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// How many responses one query restores, and how many queries restore one conversation.
+const BATCH: usize = 256;
+const MAX_QUERIES: usize = 8;
 
 /// What a response counts beside its content, when a conversation is measured.
 const OVERHEAD: usize = 256;
@@ -33,6 +37,13 @@ pub(super) struct ConversationScope<'a> {
 impl ConversationScope<'_> {
     pub(super) fn codec(&self) -> Option<&'static dyn ConversationCodec> {
         self.format.codec().conversation_codec()
+    }
+
+    /// The error for a conversation that is longer than it may be.
+    pub(super) fn too_long(&self) -> ApiError {
+        let limit = self.limit;
+        let message = format!("the whole conversation is longer than {limit} bytes");
+        ApiError::new(ApiErrorKind::TooLarge, message)
     }
 }
 
@@ -95,6 +106,7 @@ impl ConversationStore {
         id: &str,
     ) -> bool {
         let (mut next, mut size, mut restored) = (Some(id.to_owned()), 0, false);
+        let mut queries = 0;
         while let Some(id) = next {
             // Longer ones are refused anyway.
             if size > scope.limit {
@@ -105,29 +117,53 @@ impl ConversationStore {
                 next = known.previous.clone();
                 continue;
             }
-            let Some(turn) = self.restore_one(conversations, scope, &id).await else {
-                break;
+            // Mostly all of it is in the store; a response that is still to be written is in memory.
+            queries += 1;
+            let is_found = queries <= MAX_QUERIES && {
+                let thread = self.store.thread(scope.owner, &id, scope.limit);
+                self.insert(conversations, scope, thread).await
             };
-            size += turn.size();
-            next = turn.previous.clone();
+            if !is_found || conversations.turn(scope.owner, &id).is_none() {
+                break;
+            }
             restored = true;
+            next = Some(id);
         }
         restored
     }
 
-    /// Restores one response into memory, and returns it.
-    pub(super) async fn restore_one(
+    /// Restores the responses with these ids into memory. `false`: nothing was restored.
+    pub(super) async fn restore_all(
         &self,
         conversations: &Conversations,
         scope: ConversationScope<'_>,
-        id: &str,
-    ) -> Option<StoredConversationTurn> {
-        let owner = scope.owner;
-        // A store that is away knows as little as one without it.
-        let found = self.store.query(self.store.response(owner, id)).await;
-        let turn = stored_turn(scope.format, found.ok()??)?;
-        conversations.insert(owner, id, &turn);
-        Some(turn)
+        ids: &[String],
+    ) -> bool {
+        let mut restored = false;
+        for ids in ids.chunks(BATCH) {
+            let found = self.store.responses(scope.owner, ids, scope.limit);
+            restored |= self.insert(conversations, scope, found).await;
+        }
+        restored
+    }
+
+    /// Puts what a query finds into memory. `false`: it has found nothing. A store that is away knows as little as one
+    /// without it.
+    async fn insert(
+        &self,
+        conversations: &Conversations,
+        scope: ConversationScope<'_>,
+        query: impl Future<Output = Result<Vec<(String, StoredResponse)>, StoreError>>,
+    ) -> bool {
+        let found = self.store.query(query).await.unwrap_or_default();
+        let mut is_found = false;
+        for (id, response) in found {
+            if let Some(turn) = stored_turn(scope.format, response) {
+                conversations.insert(scope.owner, &id, &turn);
+                is_found = true;
+            }
+        }
+        is_found
     }
 
     /// Deletes a response, after all that was queued before.

@@ -11,6 +11,7 @@ use pingora_core::protocols::http::ServerSession;
 use super::context::RequestContext;
 use super::timer::within;
 use crate::model::{ApiError, ApiErrorKind, Format, truncated};
+use crate::runtime::BodyMemoryShare;
 use crate::translate::BodyBuffer;
 
 /// When a request that found no memory may be sent again: others are over soon.
@@ -72,7 +73,16 @@ async fn read_chunks(
 /// Counts the memory of the body among that of all bodies.
 fn reserve(ctx: &mut RequestContext, bytes: usize) -> Result<(), BodyError> {
     let limit = ctx.snapshot.server.body_memory;
-    if ctx.route.body_memory.grow_to(bytes, limit) {
+    count_memory(&mut ctx.route.body_memory, bytes, limit).map_err(BodyError::Invalid)
+}
+
+/// Counts a body of this size among the memory of all bodies, which is limited.
+pub(super) fn count_memory(
+    memory: &mut BodyMemoryShare,
+    bytes: usize,
+    limit: usize,
+) -> Result<(), ApiError> {
+    if memory.grow_to(bytes, limit) {
         return Ok(());
     }
     let message = format!(
@@ -80,7 +90,7 @@ fn reserve(ctx: &mut RequestContext, bytes: usize) -> Result<(), BodyError> {
     );
     let mut api_error = ApiError::new(ApiErrorKind::Overloaded, message);
     api_error.retry_after = Some(RETRY_AFTER);
-    Err(BodyError::Invalid(api_error))
+    Err(api_error)
 }
 
 async fn next_chunk(

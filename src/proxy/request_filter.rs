@@ -218,7 +218,9 @@ pub(super) fn route(
     let codec = ctx.client.codec();
     let mut request = RequestSummary::new(codec, operation, path_model, &ctx.route.body)?;
     if resume_conversation(conversations, ctx, &mut request)? {
-        request = RequestSummary::new(codec, operation, path_model, &ctx.route.body)?;
+        let body = &ctx.route.body;
+        let summarize = || RequestSummary::new(codec, operation, path_model, body);
+        request = large_body::process(body.len(), summarize)?;
     }
     let model = match find_model(ctx, &request.model) {
         Ok(model) => model,
@@ -232,10 +234,18 @@ pub(super) fn route(
     let is_passthrough = attempts
         .iter()
         .any(|attempt| attempt.upstream.format == format);
+    let is_always_passthrough = attempts
+        .iter()
+        .all(|attempt| attempt.upstream.format == format);
     ctx.route.set_model(model, attempts);
+    if is_always_passthrough {
+        ctx.route.conversation.check_owner(format)?;
+    }
     if is_passthrough {
         let strict = ctx.snapshot.server.validate_native;
-        request.check_passthrough(codec, &ctx.route.body, &ctx.route.model_traits(), strict)?;
+        let (body, traits) = (&ctx.route.body, ctx.route.model_traits());
+        let check = || request.check_passthrough(codec, body, &traits, strict);
+        large_body::process(body.len(), check)?;
     }
     ctx.route.set_request(request);
     Ok(())
@@ -261,9 +271,13 @@ fn resume_conversation(
     request: &mut RequestSummary,
 ) -> Result<bool, ApiError> {
     let mut conversation = std::mem::take(&mut ctx.route.conversation);
+    let mut memory = std::mem::take(&mut ctx.route.body_memory);
+    let limit = ctx.snapshot.server.body_memory;
+    let mut grow = |bytes: usize| request_body::count_memory(&mut memory, bytes, limit);
     let (scope, state) = (ctx.conversation_scope(), request.conversation.take());
-    let resumed = conversation.resume(conversations, scope, &ctx.route.body, state);
-    ctx.route.conversation = conversation;
+    let body = &ctx.route.body;
+    let resumed = conversation.resume(conversations, scope, body, state, &mut grow);
+    (ctx.route.conversation, ctx.route.body_memory) = (conversation, memory);
     Ok(match resumed? {
         Some(body) => {
             ctx.route.body = body;

@@ -1,6 +1,9 @@
 //! Stored responses, each with its input, for conversations that are continued.
 
-use sqlx::Row as _;
+use futures_util::TryStreamExt as _;
+use sqlx::any::AnyArguments;
+use sqlx::query::Query;
+use sqlx::{Any, AssertSqlSafe, Row as _};
 
 use super::database::{Store, from_column, milliseconds_now, to_column};
 use super::error::StoreError;
@@ -90,28 +93,78 @@ impl Store {
         Ok(())
     }
 
+    /// The responses with these ids, until they are longer than `limit` bytes together.
+    pub async fn responses(
+        &self,
+        key: &str,
+        ids: &[String],
+        limit: usize,
+    ) -> Result<Vec<(String, StoredResponse)>, StoreError> {
+        let places: Vec<String> = (3..ids.len() + 3)
+            .map(|place| format!("${place}"))
+            .collect();
+        let some = format!(
+            "SELECT id, previous, input, input_items, reply FROM responses \
+             WHERE key_id = $1 AND expires > $2 AND id IN ({})",
+            places.join(", ")
+        );
+        // The places alone are written into it, no value.
+        let mut query = sqlx::query(AssertSqlSafe(some))
+            .bind(key.to_owned())
+            .bind(milliseconds_now());
+        for id in ids {
+            query = query.bind(id.clone());
+        }
+        self.until_too_long(query, limit).await
+    }
+
     pub async fn response(
         &self,
         key: &str,
         id: &str,
     ) -> Result<Option<StoredResponse>, StoreError> {
-        let one = "SELECT previous, input, input_items, reply FROM responses \
-             WHERE key_id = $1 AND id = $2 AND expires > $3";
-        let row = sqlx::query(one)
+        let found = self.responses(key, &[id.to_owned()], usize::MAX).await?;
+        Ok(found.into_iter().next().map(|(_, response)| response))
+    }
+
+    /// A response and those before it, until they are longer than `limit` bytes together.
+    pub async fn thread(
+        &self,
+        key: &str,
+        id: &str,
+        limit: usize,
+    ) -> Result<Vec<(String, StoredResponse)>, StoreError> {
+        let thread = "WITH RECURSIVE thread (id) AS (SELECT CAST($2 AS TEXT) UNION \
+             SELECT responses.previous FROM responses JOIN thread ON responses.id = thread.id \
+             WHERE responses.key_id = $1 AND responses.previous IS NOT NULL) \
+             SELECT id, previous, input, input_items, reply FROM responses \
+             WHERE key_id = $1 AND expires > $3 AND id IN (SELECT id FROM thread)";
+        let query = sqlx::query(thread)
             .bind(key.to_owned())
             .bind(id.to_owned())
-            .bind(milliseconds_now())
-            .fetch_optional(&self.pool)
-            .await?;
-        let Some(row) = row else {
-            return Ok(None);
-        };
-        Ok(Some(StoredResponse {
-            previous: row.try_get(0)?,
-            input: row.try_get(1)?,
-            input_items: from_column(row.try_get(2)?),
-            reply: row.try_get(3)?,
-        }))
+            .bind(milliseconds_now());
+        self.until_too_long(query, limit).await
+    }
+
+    async fn until_too_long(
+        &self,
+        query: Query<'_, Any, AnyArguments>,
+        limit: usize,
+    ) -> Result<Vec<(String, StoredResponse)>, StoreError> {
+        let (mut rows, mut found, mut size) = (query.fetch(&self.pool), Vec::new(), 0);
+        while size <= limit
+            && let Some(row) = rows.try_next().await?
+        {
+            let response = StoredResponse {
+                previous: row.try_get(1)?,
+                input: row.try_get(2)?,
+                input_items: from_column(row.try_get(3)?),
+                reply: row.try_get(4)?,
+            };
+            size += response.bytes();
+            found.push((row.try_get(0)?, response));
+        }
+        Ok(found)
     }
 
     pub async fn delete_response(&self, key: &str, id: &str) -> Result<(), StoreError> {

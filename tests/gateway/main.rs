@@ -5,6 +5,7 @@ mod admin;
 mod bodies;
 mod browsers;
 mod command_line;
+mod conversation_owners;
 mod conversations;
 mod costs;
 mod count_tokens;

@@ -156,3 +156,46 @@ async fn the_last_part_of_the_disk_is_left_to_usage_records() {
             .is_some()
     );
 }
+
+#[rstest]
+#[case::sqlite(Database::Sqlite)]
+#[ignore = "needs PostgreSQL"]
+#[case::postgresql(Database::Postgres)]
+#[tokio::test]
+async fn many_responses_are_found_with_one_query_up_to_a_length(#[case] database: Database) {
+    let test_store = TestStore::new(database);
+    let store = test_store.open().await;
+    let later = Timestamp::now().as_millisecond() + 60_000;
+    let mut previous: Option<String> = None;
+    for number in 0..20 {
+        let id = number.to_string();
+        for key in ["dev", "ops"] {
+            let response = reply(previous.as_deref());
+            let kept = store.insert_response(key, &id, response, later).await;
+            kept.expect("kept");
+        }
+        previous = Some(id);
+    }
+    let sorted = |found: Vec<(String, StoredResponse)>| {
+        let mut ids: Vec<u32> = found
+            .iter()
+            .map(|(id, _)| id.parse().expect("a number"))
+            .collect();
+        ids.sort_unstable();
+        ids
+    };
+    let ids = ["3", "17", "no such", "3"].map(str::to_owned);
+    let found = store.responses("dev", &ids, usize::MAX).await;
+    assert_eq!(sorted(found.expect("an answer")), [3, 17]);
+    let found = store.responses("other", &ids, usize::MAX).await;
+    assert!(found.expect("an answer").is_empty());
+    let thread = store.thread("dev", "9", usize::MAX).await;
+    assert_eq!(
+        sorted(thread.expect("an answer")),
+        Vec::from_iter(0..10_u32)
+    );
+    // Beyond the limit nothing more is read.
+    let limit = 3 * reply(None).bytes();
+    let thread = store.thread("dev", "19", limit).await;
+    assert_eq!(thread.expect("an answer").len(), 4);
+}

@@ -1,5 +1,6 @@
 //! Stored responses: continuing from one by its id, and the bodies of `/v1/responses/{id}`.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use bytes::Bytes;
@@ -129,17 +130,18 @@ impl ConversationCodec for ResponsesConversation {
     }
 
     fn item_references(&self, body: &[u8], added: Range<usize>) -> Vec<ItemReference> {
-        let is_possible = |json: &[u8]| memmem::find(json, ITEM_REFERENCE.as_bytes()).is_some();
+        // Every reference has an id, be it written with an escape.
+        let is_possible = |json: &[u8]| {
+            memmem::find(json, b"id\"").is_some() || memmem::find(json, b"\\u").is_some()
+        };
         let added = body.get(added).filter(|added| is_possible(added));
         let added = added.and_then(|added| str::from_utf8(added).ok());
         let items: Vec<RawJson<'_>> = added
             .and_then(|added| decode_json(added).ok())
             .unwrap_or_default();
         let reference = |item: RawJson<'_>| {
-            let reference: IdentifiedItem<'_> = decode_json(item.get()).ok()?;
-            let is_reference = reference.kind.as_deref() == Some(ITEM_REFERENCE);
             Some(ItemReference {
-                item_id: reference.id.filter(|_| is_reference)?.into_owned(),
+                item_id: decode_reference(item.get())?,
                 range: item.range_in(body),
             })
         };
@@ -176,6 +178,23 @@ impl ConversationCodec for ResponsesConversation {
         previous_response_not_found(id)
     }
 
+    fn missing_conversation(&self, id: &str) -> ApiError {
+        let id = truncated(id);
+        let message = format!(
+            "conversation: this key was not given a conversation `{id}`; continue with `previous_response_id`, or send \
+             the whole conversation in `input`"
+        );
+        ApiError::invalid(message).at("conversation")
+    }
+
+    fn missing_item(&self, id: &str) -> ApiError {
+        let id = truncated(id);
+        let message = format!(
+            "input: no item `{id}` is kept for this key (any more); send the item itself instead of an item_reference"
+        );
+        ApiError::invalid(message).at("input")
+    }
+
     fn client_location(&self, location: &FieldLocation, before: usize) -> Option<FieldLocation> {
         let shifted = |turn: u32| turn.checked_sub(u32::try_from(before).ok()?);
         Some(match location {
@@ -205,29 +224,36 @@ impl ConversationCodec for ResponsesConversation {
         items: &[ConversationItems],
         query: Option<&str>,
     ) -> Result<Vec<u8>, ApiError> {
-        let mut all = Vec::new();
-        for list in items {
-            let json = [b"[", list.text.as_ref(), b"]"].concat();
-            let values: Vec<Value> = serde_json::from_slice(&json).unwrap_or_default();
-            all.extend(values);
-        }
-        for (number, item) in all.iter_mut().enumerate() {
-            complete_item(item, id, number);
-        }
+        let lists = items
+            .iter()
+            .map(|list| [b"[", list.text.as_ref(), b"]"].concat());
+        let lists: Vec<Vec<u8>> = lists.collect();
+        let raw = lists.iter().flat_map(|list| {
+            let list = str::from_utf8(list).unwrap_or_default();
+            let items: Vec<RawJson<'_>> = decode_json(list).unwrap_or_default();
+            items
+        });
+        let mut all: Vec<(usize, RawJson<'_>)> = raw.enumerate().collect();
         let query = InputItemsQuery::parse(query)?;
         if query.newest_first {
             all.reverse();
         }
+        let mut rest = all.as_slice();
         if let Some(after) = &query.after {
-            let is_after = |item: &Value| item["id"] == **after;
-            let at = all.iter().position(is_after).ok_or_else(|| {
+            let is_after =
+                |(number, item): &(usize, RawJson<'_>)| item_id(item.get(), id, *number) == **after;
+            let at = rest.iter().position(is_after).ok_or_else(|| {
                 let message = format!("after: there is no item {}", truncated(after));
                 ApiError::invalid(message).at("after")
             })?;
-            all.drain(..=at);
+            rest = &rest[at + 1..];
         }
-        let has_more = all.len() > query.limit;
-        all.truncate(query.limit);
+        let has_more = rest.len() > query.limit;
+        // No more than a page of items becomes values, which take several times the memory of their text.
+        let page = rest.iter().take(query.limit);
+        let all: Vec<Value> = page
+            .map(|(number, item)| complete_item(item.get(), id, *number))
+            .collect();
         let page = InputItemsPage {
             object: "list",
             first_id: all.first().map(|item| &item["id"]),
@@ -242,6 +268,31 @@ impl ConversationCodec for ResponsesConversation {
         let answer = json!({"id": id, "object": "response", "deleted": true});
         answer.to_string().into_bytes()
     }
+}
+
+/// Decodes the id of a reference; `None`: the item is something else. An upstream takes an item that has an id, and
+/// neither a type nor a role, for a reference too; of two ids it may take either, so that none is known.
+fn decode_reference(item: &str) -> Option<String> {
+    let (mut ids, mut is_named, mut is_other) = (Vec::new(), false, false);
+    let mut reader = JsonReader::new(item);
+    let read = reader.object(|reader, key| {
+        let key = key.to_ascii_lowercase();
+        match (key.as_str(), reader.peek()) {
+            ("type", Some(b'"')) => match &*reader.text()? {
+                ITEM_REFERENCE => is_named = true,
+                _ => is_other = true,
+            },
+            ("id", Some(b'"')) => ids.push(reader.text()?.into_owned()),
+            ("role", Some(b'"')) => {
+                is_other = true;
+                reader.skip()?;
+            }
+            _ => reader.skip()?,
+        }
+        Ok(())
+    });
+    let is_reference = is_named || (!is_other && !ids.is_empty());
+    (read.is_ok() && is_reference).then(|| ids.join(", "))
 }
 
 /// Counts the elements of a list; `None`: it is no list.
@@ -280,22 +331,36 @@ fn split_number(text: &str) -> Option<(u32, &str)> {
     Some((text[..end].parse().ok()?, &text[end..]))
 }
 
-/// Adds the fields of an item that the SDKs' types require and clients may leave out.
-fn complete_item(item: &mut Value, response_id: &str, number: usize) {
-    let Some(fields) = item.as_object_mut() else {
-        return;
-    };
-    let kind = fields.entry("type").or_insert_with(|| "message".into());
-    let prefix = match kind.as_str() {
-        Some("message") => "msg_",
+/// The id of an item: its own, or one that is made of its type and its position.
+fn item_id(item: &str, response_id: &str, number: usize) -> String {
+    let item: IdentifiedItem<'_> = decode_json(item).unwrap_or_default();
+    let prefix = match item.kind.as_deref() {
+        None | Some("message") => "msg_",
         Some("reasoning") => "rs_",
         Some("function_call") => "fc_",
         Some("function_call_output") => "fco_",
         _ => "item_",
     };
-    let id = fields.entry("id").or_insert(Value::Null);
-    if !id.is_string() {
-        *id = ids::response_id(prefix, &format!("{response_id}_{number}")).into();
+    let made = || ids::response_id(prefix, &format!("{response_id}_{number}"));
+    item.id.map_or_else(made, Cow::into_owned)
+}
+
+/// Adds the fields of an item that the SDKs' types require and clients may leave out.
+fn complete_item(item: &str, response_id: &str, number: usize) -> Value {
+    let id = item_id(item, response_id, number);
+    let mut item = serde_json::from_str(item).unwrap_or_default();
+    add_item_fields(&mut item, id);
+    item
+}
+
+fn add_item_fields(item: &mut Value, id: String) {
+    let Some(fields) = item.as_object_mut() else {
+        return;
+    };
+    fields.entry("type").or_insert_with(|| "message".into());
+    let own = fields.entry("id").or_insert(Value::Null);
+    if !own.is_string() {
+        *own = id.into();
     }
     let is_from_model = fields.get("role").is_some_and(|role| role == "assistant");
     if let Some(content) = fields.get_mut("content")

@@ -10,9 +10,10 @@ use super::usage::ReceivedUsage;
 use crate::formats::images_only::images_only;
 use crate::formats::{
     InterruptedStream, Observation, OutputLimit, ResponseObserver, RoutingFields, chat,
-    decode_event_data, decode_response_body, decode_unique_fields, missing_content, set_field,
+    decode_event_data, decode_response_body, decode_unique_fields, decode_unique_members,
+    missing_content, set_field,
 };
-use crate::json::{Edit, Present, RawJson, from_json};
+use crate::json::{Edit, RawJson, UniqueField, decode_json, from_json};
 use crate::model::{ApiError, ConversationState, Text};
 use crate::sse::SseWriter;
 
@@ -26,6 +27,8 @@ pub(super) fn decode_routing_fields(body: &[u8]) -> Result<RoutingFields<'_>, Ap
         max_output_tokens,
         background,
         input,
+        conversation,
+        ..,
     ] = decode_unique_fields(
         body,
         [
@@ -36,6 +39,9 @@ pub(super) fn decode_routing_fields(body: &[u8]) -> Result<RoutingFields<'_>, Ap
             &["max_output_tokens"],
             &["background"],
             &["input"],
+            &["conversation"],
+            // What it holds is paid for.
+            &["prompt"],
         ],
     )?;
     let previous_response_id = match previous.value() {
@@ -54,11 +60,28 @@ pub(super) fn decode_routing_fields(body: &[u8]) -> Result<RoutingFields<'_>, Ap
         async_option: None,
         conversation: Some(ConversationState {
             previous_response_id: previous_response_id.map(Cow::into_owned),
+            conversation_id: conversation_id(&conversation)?,
             // The format stores responses by default.
             store: store.flag()?.unwrap_or(true),
             input_range: input.value().map_or(0..0, |input| input.range_in(body)),
         }),
     })
+}
+
+/// Decodes `conversation`: an id, or an object with one.
+fn conversation_id(field: &UniqueField<'_>) -> Result<Option<String>, ApiError> {
+    let Some(value) = field.value() else {
+        return Ok(None);
+    };
+    let id = match value.text() {
+        Some(id) => Some(id),
+        None => {
+            let [id] = decode_unique_members(field, [&["id"]])?;
+            id.value().and_then(RawJson::text)
+        }
+    };
+    let id = id.ok_or_else(|| field.wrong("the id of a conversation"))?;
+    Ok(Some(id.into_owned()))
 }
 
 /// Limits the output.
@@ -94,8 +117,14 @@ from_json! {
         "created_at" => created_at: Option<f64>,
         "model" => model: Option<RawJson<'a>>,
         "usage" => usage: Option<ReceivedUsage>,
-        "output" => output: Option<Present>,
-        "error" => error: Option<Present>,
+        "output" => output: Option<RawJson<'a>>,
+        "error" => error: Option<RawJson<'a>>,
+    }
+}
+
+from_json! {
+    struct PeekedItem<'a> {
+        "id" => id: Option<Text<'a>>,
     }
 }
 
@@ -104,6 +133,7 @@ from_json! {
         "type" required => kind: Text<'a>,
         "sequence_number" => sequence_number: Option<u64>,
         "delta" => delta: Option<RawJson<'a>>,
+        "item" => item: Option<RawJson<'a>>,
         "response" => response: Option<PeekedResponseObject<'a>>,
     }
 }
@@ -124,10 +154,26 @@ pub(super) fn observe_response(
     (observer.has_content, observer.ended) = (true, true);
     let created = response.created_at.map_or(0, |seconds| seconds as i64);
     observer.reply = response.id.map(|id| (id.into_owned(), created));
+    let items = response.output.map(RawJson::get);
+    // What is no list of items passes, and nobody can refer to it.
+    let items: Vec<RawJson<'_>> = items
+        .and_then(|items| decode_json(items).ok())
+        .unwrap_or_default();
+    for item in items {
+        observe_item(item, observer);
+    }
     Ok(Observation {
         model: response.model.map(|raw| raw.range_in(body)),
         ..Observation::default()
     })
+}
+
+/// Notes the id of an item, which the client may refer to.
+fn observe_item(item: RawJson<'_>, observer: &mut ResponseObserver) {
+    let item: Option<PeekedItem<'_>> = decode_json(item.get()).ok();
+    if let Some(id) = item.and_then(|item| item.id) {
+        observer.observe_item(&id);
+    }
 }
 
 /// Decodes what metering needs of an event.
@@ -145,9 +191,12 @@ pub(super) fn observe_event(
     match event.kind.as_ref() {
         "response.created" | "response.queued" | "response.in_progress" => {}
         // These announce content that is still to come.
-        "response.output_item.added"
-        | "response.content_part.added"
-        | "response.reasoning_summary_part.added" => {}
+        "response.output_item.added" => {
+            if let Some(item) = event.item {
+                observe_item(item, observer);
+            }
+        }
+        "response.content_part.added" | "response.reasoning_summary_part.added" => {}
         "error" | "response.failed" => {
             observer.api_error = Some(error::decode_in_stream(data));
             observer.ended = true;

@@ -38,7 +38,6 @@ fn references() -> Vec<(&'static str, Value)> {
     let part = |part: Value| json!([{"role": "user", "parts": [part]}]);
     let long = "https://files.example/long.pdf";
     vec![
-        ("responses", json!({"conversation": "conv_1"})),
         ("responses", json!({"prompt": {"id": "pmpt_1"}})),
         (
             "responses",
@@ -47,10 +46,6 @@ fn references() -> Vec<(&'static str, Value)> {
         (
             "responses",
             json!({"input": user(json!([{"type": "input_file", "file_url": long}]))}),
-        ),
-        (
-            "responses",
-            json!({"input": [{"type": "item_reference", "id": "msg_1"}]}),
         ),
         (
             "responses",

@@ -127,6 +127,35 @@ async fn an_item_can_be_referred_to_after_a_restart(#[case] database: Database) 
     assert!(!sent.contains("item_reference"), "{sent}");
 }
 
+/// The ids that a key was given are stored with those of its responses.
+#[rstest]
+#[case::sqlite(Database::Sqlite)]
+#[ignore = "needs PostgreSQL"]
+#[case::postgresql(Database::Postgres)]
+#[tokio::test]
+async fn an_item_that_its_upstream_keeps_can_be_referred_to_after_a_restart(
+    #[case] database: Database,
+) {
+    let mock = Mock::start();
+    let test_store = TestStore::new(database);
+    let gateway = Gateway::start(&config(&mock, &test_store));
+    let ask = |input: Value| json!({"model": "responses", "input": input, "max_output_tokens": 16});
+    let first = respond(&gateway, ask("Hi.".into())).await;
+    assert_eq!(first.status, 200, "{}", first.text());
+    let id = first.json()["output"][0]["id"].clone();
+    stop(gateway);
+
+    let gateway = Gateway::start(&config(&mock, &test_store));
+    for (id, upstream) in [(id, "responses"), ("msg_theirs".into(), "")] {
+        let input = json!([{"type": "item_reference", "id": id},
+            {"role": "user", "content": "Who is here?"}]);
+        let response = respond(&gateway, ask(input)).await;
+        // The mock keeps nothing, and says so in its own words: it was asked.
+        let asked = response.header("x-omniglot-upstream");
+        assert_eq!(asked, upstream, "{id}: {}", response.text());
+    }
+}
+
 /// A name can be used again; what its first key owned is not the second one's.
 #[rstest]
 #[case::sqlite(Database::Sqlite)]
