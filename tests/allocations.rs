@@ -130,12 +130,13 @@ fn requests_need_few_allocations() {
 
 #[test]
 fn responses_need_few_allocations() {
-    // From responses to responses, the second allocation is the id, which is stored with the key.
+    // From responses to responses, the second allocation is the id, and the third those of the items, which are stored
+    // with the key.
     let realistic: Limits = [
         [4, 18, 22, 34],
         [27, 1, 25, 43],
         [25, 21, 1, 41],
-        [32, 30, 34, 2],
+        [32, 30, 34, 3],
     ];
     assert_limits(realistic, |from, to| {
         Some(translate_response(from, to, realistic_response(from)).count)
@@ -144,7 +145,7 @@ fn responses_need_few_allocations() {
         [4, 8, 10, 17],
         [12, 1, 13, 20],
         [9, 8, 1, 17],
-        [13, 12, 14, 2],
+        [13, 12, 14, 3],
     ];
     assert_limits(small, |from, to| {
         Some(translate_response(from, to, small_response(from)).count)

@@ -33,12 +33,14 @@ pub struct ResponseObserver {
     pub(super) next_event: u64,
     /// Id and time of the response, in formats whose responses can be continued from.
     pub(super) reply: Option<(String, i64)>,
-    /// The ids of its items, in formats where a request can refer to them.
-    item_ids: Vec<String>,
+    /// The ids of its items, each in a line, in formats where a request can refer to them.
+    item_ids: String,
 }
 
-/// The most items of a response that can be referred to.
-const MAX_ITEMS: usize = 1024;
+/// The most bytes of these ids; items beyond them cannot be referred to.
+const MAX_ITEM_IDS: usize = 64 << 10;
+/// Room for those of most responses, which have reasoning and a message or a call.
+const USUAL_ITEM_IDS: usize = 192;
 
 /// The length in bytes of the content that has come.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -107,14 +109,21 @@ impl ResponseObserver {
     }
 
     /// The ids of its items, in formats where a request can refer to them.
-    pub fn item_ids(&self) -> &[String] {
-        &self.item_ids
+    pub fn item_ids(&self) -> impl Iterator<Item = &str> {
+        self.item_ids.lines()
     }
 
+    /// Notes the id of an item.
     pub(super) fn observe_item(&mut self, id: &str) {
-        if self.item_ids.len() < MAX_ITEMS {
-            self.item_ids.push(id.to_owned());
+        let is_line = !id.is_empty() && !id.contains(['\n', '\r']);
+        if !is_line || self.item_ids.len() + id.len() >= MAX_ITEM_IDS {
+            return;
         }
+        if self.item_ids.is_empty() {
+            self.item_ids.reserve(USUAL_ITEM_IDS);
+        }
+        self.item_ids.push_str(id);
+        self.item_ids.push('\n');
     }
 
     /// Tells whether the content is complete and its usage is still to come.

@@ -212,8 +212,7 @@ impl ConversationContext {
             return;
         }
         let turn = StoredConversationTurn::kept_upstream();
-        let items = observer.item_ids().iter().map(String::as_str);
-        for id in items.chain([id]) {
+        for id in observer.item_ids().chain([id]) {
             if let Some(store) = store {
                 store.store(scope.owner, id, &turn, codec);
             }

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use smallvec::SmallVec;
+
 use super::error;
 use super::response_object::ResponseObject;
 use super::settings::MIN_OUTPUT_TOKENS;
@@ -13,7 +15,9 @@ use crate::formats::{
     decode_event_data, decode_response_body, decode_unique_fields, decode_unique_members,
     missing_content, set_field,
 };
-use crate::json::{Edit, RawJson, UniqueField, decode_json, from_json};
+use crate::json::{
+    DecodeResult, Edit, FromJson, JsonReader, Present, RawJson, UniqueField, decode_json, from_json,
+};
 use crate::model::{ApiError, ConversationState, Text};
 use crate::sse::SseWriter;
 
@@ -117,8 +121,36 @@ from_json! {
         "created_at" => created_at: Option<f64>,
         "model" => model: Option<RawJson<'a>>,
         "usage" => usage: Option<ReceivedUsage>,
-        "output" => output: Option<RawJson<'a>>,
-        "error" => error: Option<RawJson<'a>>,
+        "output" => output: Option<OutputIds<'a>>,
+        "error" => error: Option<Present>,
+    }
+}
+
+/// The ids of the items of a response. What is no list of items has none.
+#[derive(Default)]
+struct OutputIds<'a>(SmallVec<[Cow<'a, str>; 4]>);
+
+impl<'a> FromJson<'a> for OutputIds<'a> {
+    fn decode(&mut self, reader: &mut JsonReader<'a>) -> DecodeResult {
+        match reader.peek() {
+            Some(b'[') => reader.array(|reader| self.decode_item(reader)),
+            _ => reader.skip(),
+        }
+    }
+}
+
+impl<'a> OutputIds<'a> {
+    fn decode_item(&mut self, reader: &mut JsonReader<'a>) -> DecodeResult {
+        if reader.peek() != Some(b'{') {
+            return reader.skip();
+        }
+        reader.object(|reader, key| match (key, reader.peek()) {
+            ("id", Some(b'"')) => {
+                self.0.push(reader.text()?);
+                Ok(())
+            }
+            _ => reader.skip(),
+        })
     }
 }
 
@@ -154,26 +186,13 @@ pub(super) fn observe_response(
     (observer.has_content, observer.ended) = (true, true);
     let created = response.created_at.map_or(0, |seconds| seconds as i64);
     observer.reply = response.id.map(|id| (id.into_owned(), created));
-    let items = response.output.map(RawJson::get);
-    // What is no list of items passes, and nobody can refer to it.
-    let items: Vec<RawJson<'_>> = items
-        .and_then(|items| decode_json(items).ok())
-        .unwrap_or_default();
-    for item in items {
-        observe_item(item, observer);
+    for id in response.output.unwrap_or_default().0 {
+        observer.observe_item(&id);
     }
     Ok(Observation {
         model: response.model.map(|raw| raw.range_in(body)),
         ..Observation::default()
     })
-}
-
-/// Notes the id of an item, which the client may refer to.
-fn observe_item(item: RawJson<'_>, observer: &mut ResponseObserver) {
-    let item: Option<PeekedItem<'_>> = decode_json(item.get()).ok();
-    if let Some(id) = item.and_then(|item| item.id) {
-        observer.observe_item(&id);
-    }
 }
 
 /// Decodes what metering needs of an event.
@@ -192,8 +211,10 @@ pub(super) fn observe_event(
         "response.created" | "response.queued" | "response.in_progress" => {}
         // These announce content that is still to come.
         "response.output_item.added" => {
-            if let Some(item) = event.item {
-                observe_item(item, observer);
+            let item = event.item.map(RawJson::get);
+            let item: Option<PeekedItem<'_>> = item.and_then(|item| decode_json(item).ok());
+            if let Some(id) = item.and_then(|item| item.id) {
+                observer.observe_item(&id);
             }
         }
         "response.content_part.added" | "response.reasoning_summary_part.added" => {}
