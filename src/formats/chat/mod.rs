@@ -132,6 +132,7 @@ impl Codec for Chat {
     fn has_only_text_input(&self, body: &str) -> bool {
         text_input::TEXT_INPUT.are_all_of(body)
     }
+
     fn limit_output(
         &self,
         body: &[u8],
@@ -140,6 +141,7 @@ impl Codec for Chat {
     ) -> Result<Vec<Edit>, ApiError> {
         passthrough::limit_output(body, limit, capabilities.chat_old_max_field)
     }
+
     fn decode_routing_fields<'a>(&self, body: &'a [u8]) -> Result<RoutingFields<'a>, ApiError> {
         passthrough::decode_routing_fields(body)
     }

@@ -153,6 +153,7 @@ impl Codec for Native {
     fn has_only_text_input(&self, body: &str) -> bool {
         text_input::TEXT_INPUT.are_all_of(body)
     }
+
     fn limit_output(
         &self,
         body: &[u8],
@@ -161,6 +162,7 @@ impl Codec for Native {
     ) -> Result<Vec<Edit>, ApiError> {
         passthrough::limit_output(body, limit)
     }
+
     fn decode_routing_fields<'a>(&self, body: &'a [u8]) -> Result<RoutingFields<'a>, ApiError> {
         passthrough::decode_routing_fields(body)
     }

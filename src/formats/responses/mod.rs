@@ -119,6 +119,7 @@ impl Codec for Responses {
     fn has_only_text_input(&self, body: &str) -> bool {
         text_input::TEXT_INPUT.are_all_of(body)
     }
+
     fn limit_output(
         &self,
         body: &[u8],
@@ -127,9 +128,11 @@ impl Codec for Responses {
     ) -> Result<Vec<Edit>, ApiError> {
         passthrough::limit_output(body, limit)
     }
+
     fn min_output_tokens(&self) -> u64 {
         settings::MIN_OUTPUT_TOKENS
     }
+
     fn decode_routing_fields<'a>(&self, body: &'a [u8]) -> Result<RoutingFields<'a>, ApiError> {
         passthrough::decode_routing_fields(body)
     }
