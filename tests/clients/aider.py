@@ -20,7 +20,7 @@ class Aider(Cli):
 
     def prepare(self, run):
         _, address, suffix, key = KINDS[run.row]
-        run.environment |= {address: f"{run.stage.gateway}{suffix}", key: run.stage.key}
+        run.environment |= {address: f"{run.setup.gateway}{suffix}", key: run.setup.key}
         run.environment["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
 
     def command(self, run, prompt, *more):

@@ -16,8 +16,8 @@ class Claude(Cli):
     def prepare(self, run):
         models = ("", "_DEFAULT_OPUS", "_DEFAULT_SONNET", "_DEFAULT_HAIKU")
         run.environment |= {
-            "ANTHROPIC_BASE_URL": run.stage.gateway,
-            "ANTHROPIC_API_KEY": run.stage.key,
+            "ANTHROPIC_BASE_URL": run.setup.gateway,
+            "ANTHROPIC_API_KEY": run.setup.key,
             **{f"ANTHROPIC{tier}_MODEL": run.model for tier in models},
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "DISABLE_AUTOUPDATER": "1",

@@ -28,15 +28,15 @@ class Cli:
     def __init__(self, directory):
         self.directory = directory
 
-    def cells(self, row, model, stage):
+    def cells(self, row, model, setup):
         """Each cell's name with what it does: nothing when it is well, raises when it is not."""
         for cell in cells.CELLS:
             asked = getattr(self, cell) is not None
-            yield cell, (lambda cell=cell: self.cell(cell, row, model, stage)) if asked else None
+            yield cell, (lambda cell=cell: self.cell(cell, row, model, setup)) if asked else None
 
-    def cell(self, cell, row, model, stage):
-        with isolation.homes(stage.homes) as (home, work):
-            run = Run(self, row, model, stage, home, work)
+    def cell(self, cell, row, model, setup):
+        with isolation.homes(setup.homes) as (home, work):
+            run = Run(self, row, model, setup, home, work)
             self.prepare(run)
             getattr(self, cell)(run)
 
@@ -91,10 +91,10 @@ class Cli:
 class Run:
     """One cell of one client."""
 
-    def __init__(self, client, row, model, stage, home, work):
-        self.client, self.row, self.model, self.stage = client, row, model, stage
+    def __init__(self, client, row, model, setup, home, work):
+        self.client, self.row, self.model, self.setup = client, row, model, setup
         self.home, self.work = pathlib.Path(home), pathlib.Path(work)
-        self.environment = isolation.environment(home, stage.refusing)
+        self.environment = isolation.environment(home, setup.refusing)
 
     def finish(self, command):
         """What the command prints until it ends."""
@@ -129,7 +129,7 @@ class Run:
 
     @contextlib.contextmanager
     def process(self, command):
-        output = self.stage.output
+        output = self.setup.output
         output.write(f"$ {' '.join(map(str, command))}\n")
         output.flush()
         child = subprocess.Popen(
@@ -161,20 +161,20 @@ class Run:
             child.stdout.close()
 
     def judge(self, child, output):
-        self.stage.output.write(f"{output}\n= {child.returncode}\n")
-        self.stage.output.flush()
+        self.setup.output.write(f"{output}\n= {child.returncode}\n")
+        self.setup.output.flush()
         cells.demand(not child.late, f"not done after {LIMIT} s")
         cells.demand(child.returncode == 0, f"exit code {child.returncode}: {output[-300:]!r}")
 
     def mock_received(self, proof):
-        return any(proof.encode() in exchange["body"] for exchange in self.stage.received.exchanges)
+        return any(proof.encode() in exchange["body"] for exchange in self.setup.received.exchanges)
 
     def post_signal(self, name):
-        request = urllib.request.Request(f"{self.stage.mock}/mock/signal/{name}", method="POST")
+        request = urllib.request.Request(f"{self.setup.mock}/mock/signal/{name}", method="POST")
         DIRECT.open(request).close()
 
     def model_is_held(self, name):
-        with DIRECT.open(f"{self.stage.mock}/mock/seen/{name}") as reply:
+        with DIRECT.open(f"{self.setup.mock}/mock/seen/{name}") as reply:
             seen = json.load(reply)
         return seen["finished"] == 0 and seen["cancelled"] == 0
 

@@ -31,9 +31,9 @@ class Codex(Cli):
     def prepare(self, run):
         directory = run.home / ".codex"
         directory.mkdir()
-        config = CONFIG.format(model=run.model, gateway=run.stage.gateway)
+        config = CONFIG.format(model=run.model, gateway=run.setup.gateway)
         (directory / "config.toml").write_text(config)
-        run.environment["GATEWAY_KEY"] = run.stage.key
+        run.environment["GATEWAY_KEY"] = run.setup.key
 
     def command(self, run, prompt, *more):
         freely = ("--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox")

@@ -21,7 +21,7 @@ class Copilot(Cli):
 
     def prepare(self, run):
         kind, suffix = KINDS[run.row]
-        provider = kind | {"BASE_URL": f"{run.stage.gateway}{suffix}", "API_KEY": run.stage.key}
+        provider = kind | {"BASE_URL": f"{run.setup.gateway}{suffix}", "API_KEY": run.setup.key}
         run.environment |= {f"COPILOT_PROVIDER_{name}": value for name, value in provider.items()}
         run.environment |= {"COPILOT_MODEL": run.model, "COPILOT_OFFLINE": "true"}
 

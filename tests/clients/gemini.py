@@ -21,8 +21,8 @@ class Gemini(Cli):
         directory.mkdir()
         (directory / "settings.json").write_text(json.dumps(SETTINGS))
         run.environment |= {
-            "GOOGLE_GEMINI_BASE_URL": run.stage.gateway,
-            "GEMINI_API_KEY": run.stage.key,
+            "GOOGLE_GEMINI_BASE_URL": run.setup.gateway,
+            "GEMINI_API_KEY": run.setup.key,
         }
 
     def command(self, run, prompt, *more):

@@ -14,7 +14,7 @@ from installed import HERE
 
 
 class Library:
-    """A library that a program in speakers/ drives."""
+    """A library that a program in drivers/ drives."""
 
     recorded = cells.CELLS
     # What keeps some of them from asking the world for news.
@@ -30,21 +30,21 @@ class Library:
         self.directory = directory
 
     def command(self, row):
-        return [self.directory / "bin/python", HERE / "speakers" / self.program, row]
+        return [self.directory / "bin/python", HERE / "drivers" / self.program, row]
 
-    def cells(self, row, model, stage):
-        with isolation.homes(stage.homes) as (home, work):
-            told = {"GATEWAY": stage.gateway, "GATEWAY_KEY": stage.key, "GATEWAY_MODEL": model}
-            environment = isolation.environment(home, stage.refusing) | self.quiet | told
-            with Talk(self.command(row), environment, work, stage.output) as talk:
+    def cells(self, row, model, setup):
+        with isolation.homes(setup.homes) as (home, work):
+            told = {"GATEWAY": setup.gateway, "GATEWAY_KEY": setup.key, "GATEWAY_MODEL": model}
+            environment = isolation.environment(home, setup.refusing) | self.quiet | told
+            with DriverProcess(self.command(row), environment, work, setup.output) as process:
                 for cell in cells.CELLS:
-                    yield cell, lambda cell=cell: self.asked(cell, talk, stage)
+                    yield cell, lambda cell=cell: self.asked(cell, process, setup)
 
-    def asked(self, cell, talk, stage):
-        return ASKED[cell](talk)
+    def asked(self, cell, process, setup):
+        return ASKED[cell](process)
 
 
-class Talk:
+class DriverProcess:
     """The program while it runs: a line of JSON to it, a line of JSON back."""
 
     def __init__(self, command, environment, work, output):
@@ -102,37 +102,37 @@ class Talk:
         self.output.flush()
 
 
-def text(talk):
+def text(process):
     expected = f"The harbour is quiet, {cells.word()}."
-    answer = talk.ask("text", f"mock:text={expected}")
+    answer = process.ask("text", f"mock:text={expected}")
     if answer is None:
         return "n/a"
     cells.demand(answer["text"] == expected, f"said {answer['text']!r}")
 
 
-def stream(talk):
+def stream(process):
     expected = f"One after the other, {cells.word()} {cells.word()}."
-    answer = talk.ask("stream", f"mock:text={expected}")
+    answer = process.ask("stream", f"mock:text={expected}")
     if answer is None:
-        return growing(talk)
+        return growing(process)
     pieces = answer["pieces"]
     cells.demand("".join(pieces) == expected, f"the pieces are {pieces!r}")
     cells.demand(len(pieces) > 1, "all in one piece")
 
 
-def growing(talk):
+def growing(process):
     """For those that stream objects only. Native models say a call all at once, so it may be one piece."""
-    answer = talk.ask("growing", "A recipe, please.")
+    answer = process.ask("growing", "A recipe, please.")
     if answer is None:
         return "n/a"
     cells.demand(answer["values"], "nothing came")
     cells.check_shape(answer["values"][-1])
 
 
-def tools(talk):
+def tools(process):
     city, secret = f"Port {cells.word()}", cells.word()
     asked = f"mock:tool=lookup mock:arguments={json.dumps({'city': city})}"
-    answer = talk.ask("tools", asked, secret)
+    answer = process.ask("tools", asked, secret)
     if answer is None:
         return "n/a"
     cells.demand(answer["asked"] == [city], f"the tool was asked {answer['asked']}")
@@ -142,8 +142,8 @@ def tools(talk):
     cells.demand(f"{city} keeps {secret}" in said, f"said {said!r}")
 
 
-def shape(talk):
-    answer = talk.ask("json", "A recipe, please.")
+def shape(process):
+    answer = process.ask("json", "A recipe, please.")
     if answer is None:
         return "n/a"
     cells.check_shape(answer["value"])
@@ -155,34 +155,34 @@ ASKED = {"text": text, "stream": stream, "tools": tools, "json": shape}
 class FinalAnswer(Library):
     """Agents that tell the model of results in texts, and have a tool for their last answer."""
 
-    def asked(self, cell, talk, stage):
-        return final_answer(talk, stage) if cell == "tools" else super().asked(cell, talk, stage)
+    def asked(self, cell, process, setup):
+        return final_answer(process, setup) if cell == "tools" else super().asked(cell, process, setup)
 
 
-def final_answer(talk, stage):
+def final_answer(process, setup):
     city, secret, expected = f"Port {cells.word()}", cells.word(), cells.word()
     asked = f"mock:tool=lookup mock:arguments={json.dumps({'city': city})}"
     # The model reads the next call in what the tool gives.
     given = f"{secret} mock:tool=final_answer mock:arguments={json.dumps({'answer': expected})}"
-    answer = talk.ask("tools", asked, given)
+    answer = process.ask("tools", asked, given)
     cells.demand(answer["asked"] == [city], f"the tool was asked {answer['asked']}")
     cells.demand(answer["text"] == expected, f"said {answer['text']!r}")
     proof = f"{city} keeps {secret}".encode()
-    reached = any(proof in exchange["body"] for exchange in stage.received.exchanges)
+    reached = any(proof in exchange["body"] for exchange in setup.received.exchanges)
     cells.demand(reached, "what the tool gave did not reach the model")
 
 
 def library(name, package, rows, kind=Library):
     members = {"name": name, "package": package, "rows": rows}
-    return type(name, (kind,), members | {"program": f"with_{name}.py"})
+    return type(name, (kind,), members | {"program": f"{name}_driver.py"})
 
 
 class Modules(Library):
     """Modules are looked for beside the program that imports them, so the programs go where they are."""
 
     def command(self, row):
-        shutil.copy(HERE / "speakers/speaking.mjs", self.directory)
-        return ["node", shutil.copy(HERE / "speakers" / self.program, self.directory), row]
+        shutil.copy(HERE / "drivers/driver.mjs", self.directory)
+        return ["node", shutil.copy(HERE / "drivers" / self.program, self.directory), row]
 
 
 def modules(name, rows, program, **members):
@@ -200,12 +200,12 @@ LIBRARIES = (
     library("pydantic_ai", "official", EVERY),
     library("instructor", "instructor", EVERY),
     library("litellm", "litellm", EVERY),
-    modules("vercel", ("compatible", *EVERY), "vercel.mjs", format="chat"),
+    modules("vercel", ("compatible", *EVERY), "vercel_driver.mjs", format="chat"),
     library("openai_agents", "openai_agents", ("chat", "responses")),
-    modules("openai_agents_js", ("chat", "responses"), "openai_agents.mjs"),
-    modules("google_js", ("native",), "google.mjs"),
+    modules("openai_agents_js", ("chat", "responses"), "openai_agents_driver.mjs"),
+    modules("google_js", ("native",), "google_driver.mjs"),
     library("claude_agent", "claude_agent", ("messages",)),
-    modules("claude_agent_js", ("messages",), "claude_agent.mjs"),
+    modules("claude_agent_js", ("messages",), "claude_agent_driver.mjs"),
     library("adk", "adk", ("native",)),
     library("agno", "agno", EVERY),
     library("strands", "strands", EVERY),

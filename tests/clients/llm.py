@@ -33,9 +33,9 @@ class Llm(Cli):
         directory = run.home / "llm"
         directory.mkdir()
         run.environment["LLM_USER_PATH"] = str(directory)
-        models = MODELS.format(model=run.model, gateway=run.stage.gateway)
+        models = MODELS.format(model=run.model, gateway=run.setup.gateway)
         (directory / "extra-openai-models.yaml").write_text(models)
-        (directory / "keys.json").write_text(json.dumps({"gateway": run.stage.key}))
+        (directory / "keys.json").write_text(json.dumps({"gateway": run.setup.key}))
 
     def command(self, run, prompt, *more):
         return [self.directory / "bin/llm", "-m", "gateway", "--no-log", *more, prompt]

@@ -13,8 +13,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "sdk"))
 import cells
 import installed
 import isolation
+import processes
 import recording
-import stage as gateway
 from aider import Aider
 from claude import Claude
 from codex import Codex
@@ -63,7 +63,7 @@ def read_arguments():
 
 def run_row(client, row):
     """One client and format on every model."""
-    for upstream in gateway.FORMATS:
+    for upstream in processes.FORMATS:
         yield run_model(client, row, upstream)
 
 
@@ -72,9 +72,9 @@ def run_model(client, row, upstream, sent=None):
     label = f"{client.name} {row}".strip()
     file = LOGS / f"{label}-{upstream}".replace(" ", "-")
     done = types.SimpleNamespace(client=label, model=upstream, outcomes={}, failures=[])
-    with staged(file, sent) as stage:
-        for cell, run in client.cells(row, gateway.first_model(upstream), stage):
-            stage.received.take()
+    with test_setup(file, sent) as setup:
+        for cell, run in client.cells(row, processes.first_model(upstream), setup):
+            setup.received.take()
             done.outcomes[cell] = outcome(run, done, cell, file)
             if sent is not None:
                 sent.cells[cell] = sent.take()
@@ -86,37 +86,37 @@ def run_model(client, row, upstream, sent=None):
 
 
 def record_row(client, row):
-    """On the model that speaks as the client does, so that nothing of the gateway is in what it sends."""
-    format = row if row in gateway.FORMATS else client.format
+    """On the model whose upstream has the format of the client, so that nothing of the gateway is in what it sends."""
+    format = row if row in processes.FORMATS else client.format
     sent = Recorder()
     sent.cells = {}
     done = run_model(client, row, format, sent)
-    model = gateway.first_model(format)
+    model = processes.first_model(format)
     asked = [
         request
         for cell, exchanges in sent.cells.items()
         if cell in client.recorded
-        for request in recording.requests(cell, exchanges, gateway.KEY, model)
+        for request in recording.requests(cell, exchanges, processes.KEY, model)
     ]
     recording.keep(client, row, format, asked)
     return done
 
 
 @contextlib.contextmanager
-def staged(file, sent=None):
+def test_setup(file, sent=None):
     """A gateway on a mock, with all that a client has to be told."""
     with contextlib.ExitStack() as stack:
         log = stack.enter_context(open(f"{file}.gateway", "w", encoding="utf-8"))
         received = Recorder()
-        stage = stack.enter_context(gateway.running(log, received.watching))
-        stage.received = received
+        setup = stack.enter_context(processes.running(log, received.watching))
+        setup.received = received
         if sent is not None:
-            stage.gateway = stack.enter_context(sent.watching(stage.gateway))
-        stage.key = gateway.KEY
-        stage.refusing = stack.enter_context(isolation.no_way_out())
-        stage.homes = installed.TARGET / "homes"
-        stage.output = stack.enter_context(open(f"{file}.output", "w", encoding="utf-8"))
-        yield stage
+            setup.gateway = stack.enter_context(sent.watching(setup.gateway))
+        setup.key = processes.KEY
+        setup.refusing = stack.enter_context(isolation.no_way_out())
+        setup.homes = installed.TARGET / "homes"
+        setup.output = stack.enter_context(open(f"{file}.output", "w", encoding="utf-8"))
+        yield setup
 
 
 def outcome(run, done, cell, file):

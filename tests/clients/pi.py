@@ -23,13 +23,13 @@ class Pi(Cli):
         directory.mkdir(parents=True)
         api, suffix = KINDS[run.row]
         provider = {
-            "baseUrl": f"{run.stage.gateway}{suffix}",
+            "baseUrl": f"{run.setup.gateway}{suffix}",
             "api": api,
             "apiKey": "GATEWAY_KEY",
             "models": [{"id": run.model}],
         }
         (directory / "models.json").write_text(json.dumps({"providers": {"gateway": provider}}))
-        run.environment["GATEWAY_KEY"] = run.stage.key
+        run.environment["GATEWAY_KEY"] = run.setup.key
 
     def command(self, run, prompt, *more):
         program = self.directory / "node_modules/.bin/pi"

@@ -11,7 +11,7 @@ import client_chat
 import client_messages
 import client_native
 import client_responses
-import stage as processes
+import processes
 
 ADAPTERS = {
     "chat": client_chat,
@@ -39,26 +39,26 @@ def pytest_generate_tests(metafunc):
 
 
 @pytest.fixture(scope="session")
-def stage():
+def servers():
     with processes.running() as running:
         yield running
 
 
 @pytest.fixture(scope="session")
-def connect(stage):
+def connect(servers):
     """Returns the client of a format with a key; clients are cached, because creating one takes longer than most tests."""
     with contextlib.ExitStack() as stack:
 
         @functools.cache
         def client_of(client_format, key):
-            client = ADAPTERS[client_format].connect(stage.gateway, key)
+            client = ADAPTERS[client_format].connect(servers.gateway, key)
             return stack.enter_context(client)
 
         yield client_of
 
 
 @pytest.fixture
-def case(request, stage, connect):
+def case(request, servers, connect):
     """The adapter of a client format, a connected client, and the models of one upstream format."""
     client_format, upstream_format = request.param
     return types.SimpleNamespace(
@@ -69,5 +69,5 @@ def case(request, stage, connect):
         upstream_format=upstream_format,
         model=processes.first_model(upstream_format),
         other_model=processes.second_model(upstream_format),
-        gateway=stage.gateway,
+        gateway=servers.gateway,
     )

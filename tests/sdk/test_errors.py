@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-import stage
+import processes
 
 UPSTREAM_STATUSES = [400, 404, 413, 429, 500, 503]
 METHODS = pytest.mark.parametrize("method", ["send", "drain"])
@@ -17,7 +17,7 @@ def drain(case, client, model, prompt):
         case.deltas.append(case.adapter.delta(event))
 
 
-def failure(case, method, prompt="hello", key=stage.KEY, model=None):
+def failure(case, method, prompt="hello", key=processes.KEY, model=None):
     """Returns the error that a request raises."""
     client, model = case.connect(key), model or case.model
     with pytest.raises(case.adapter.ERROR) as caught:
@@ -80,12 +80,12 @@ def test_bad_request(case, method):
 
 @METHODS
 def test_wrong_key(case, method):
-    assert_error(case, failure(case, method, key=stage.UNKNOWN_KEY), 401, "key")
+    assert_error(case, failure(case, method, key=processes.UNKNOWN_KEY), 401, "key")
 
 
 @METHODS
 def test_key_without_the_model(case, method):
-    error = failure(case, method, key=stage.LIMITED_KEY, model=case.other_model)
+    error = failure(case, method, key=processes.LIMITED_KEY, model=case.other_model)
     assert_error(case, error, 403, case.other_model)
 
 
@@ -96,7 +96,7 @@ def test_unknown_model(case, method):
 
 @METHODS
 def test_too_large(case, method):
-    assert_error(case, failure(case, method, "x" * stage.BODY_LIMIT), 413, "")
+    assert_error(case, failure(case, method, "x" * processes.BODY_LIMIT), 413, "")
 
 
 def test_unknown_single_model(case):
@@ -148,7 +148,7 @@ def test_the_sdk_helper_raises_for_an_incomplete_stream(case, fault):
 
 
 async def exchange(case):
-    async with case.adapter.connect_async(case.gateway, stage.KEY) as client:
+    async with case.adapter.connect_async(case.gateway, processes.KEY) as client:
         response = await case.adapter.send_async(client, case.model, "good morning")
         events = await case.adapter.stream_async(client, case.model, "good morning")
         deltas = [case.adapter.delta(event) async for event in events]
@@ -162,5 +162,5 @@ async def exchange(case):
 
 
 def test_async(case):
-    whole, streamed = asyncio.run(asyncio.wait_for(exchange(case), stage.TIMEOUT))
+    whole, streamed = asyncio.run(asyncio.wait_for(exchange(case), processes.TIMEOUT))
     assert whole == streamed == "You said: good morning"

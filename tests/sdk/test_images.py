@@ -12,15 +12,15 @@ import pytest
 from google import genai
 from google.genai import types
 
-import stage as processes
+import processes
 
 PNG = b"\x89PNG\r\n\x1a\n"
 MODELS = pytest.mark.parametrize("model", ["art-images", "art-native"])
 
 
 @pytest.fixture
-def client(stage):
-    address = f"{stage.gateway}/v1"
+def client(servers):
+    address = f"{servers.gateway}/v1"
     with openai.OpenAI(base_url=address, api_key=processes.KEY, max_retries=0) as client:
         yield client
 
@@ -95,19 +95,19 @@ def test_an_invalid_image_is_refused(client):
     assert caught.value.code == "invalid_image"
 
 
-def test_native_clients_get_images_from_an_images_upstream(stage):
-    options = types.HttpOptions(base_url=stage.gateway)
+def test_native_clients_get_images_from_an_images_upstream(servers):
+    options = types.HttpOptions(base_url=servers.gateway)
     client = genai.Client(api_key=processes.KEY, http_options=options)
     settings = types.GenerateContentConfig(response_modalities=["IMAGE"])
     response = client.models.generate_content(model="art-images", contents="a cat", config=settings)
     assert response.candidates[0].content.parts[0].inline_data.data.startswith(PNG)
 
 
-def send(stage, method, path, body=None):
+def send(servers, method, path, body=None):
     """Sends a request and returns status, headers and body of its response."""
     data = json.dumps(body).encode() if body is not None else None
     headers = {"authorization": f"Bearer {processes.KEY}", "content-type": "application/json"}
-    request = urllib.request.Request(stage.gateway + path, data, headers, method=method)
+    request = urllib.request.Request(servers.gateway + path, data, headers, method=method)
     try:
         with urllib.request.urlopen(request, timeout=processes.TIMEOUT) as response:
             return response.status, response.headers, json.load(response)
@@ -115,15 +115,15 @@ def send(stage, method, path, body=None):
         return error.code, error.headers, json.load(error)
 
 
-def test_a_task_is_created_and_retrieved(stage):
+def test_a_task_is_created_and_retrieved(servers):
     body = {"model": "art-images", "prompt": "a cat", "async": True}
-    status, headers, task = send(stage, "POST", "/v1/images/generations", body)
+    status, headers, task = send(servers, "POST", "/v1/images/generations", body)
     assert (status, task["status"], task["object"]) == (202, "queued", "image.task")
     deadline = time.monotonic() + processes.TIMEOUT
     while task["status"] in ("queued", "running"):
         assert time.monotonic() < deadline
-        _, _, task = send(stage, "GET", headers["location"])
+        _, _, task = send(servers, "GET", headers["location"])
     assert task["status"] == "succeeded"
     assert base64.b64decode(task["result"]["data"][0]["b64_json"]).startswith(PNG)
-    assert send(stage, "DELETE", headers["location"])[0] == 409
-    assert send(stage, "GET", "/v1/images/tasks/none")[0] == 404
+    assert send(servers, "DELETE", headers["location"])[0] == 409
+    assert send(servers, "GET", "/v1/images/tasks/none")[0] == 404

@@ -12,7 +12,7 @@ import subprocess
 import pytest
 
 import official_types
-import stage as processes
+import processes
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CORPUS = pathlib.Path(os.environ.get("OMNIGLOT_CORPUS", ROOT.parent / "shared" / "corpus"))

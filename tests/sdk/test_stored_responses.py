@@ -3,7 +3,7 @@
 import openai
 import pytest
 
-from stage import KEY, LIMITED_KEY, first_model
+from processes import KEY, LIMITED_KEY, first_model
 
 # Upstreams that store no responses.
 STATELESS = ("chat", "messages", "native")

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-import stage
+import processes
 
 METHODS = pytest.mark.parametrize("method", ["send", "collect_stream"])
 OUTCOMES = pytest.mark.parametrize("method", ["send", "stream"])
@@ -140,15 +140,15 @@ def test_response_headers(case):
 
 
 def test_models(case):
-    model_names = (stage.first_model, stage.second_model)
-    every = [model_name(name) for name in stage.FORMATS for model_name in model_names]
-    assert sorted(case.adapter.list_models(case.client)) == sorted([*every, *stage.IMAGE_MODELS])
+    model_names = (processes.first_model, processes.second_model)
+    every = [model_name(name) for name in processes.FORMATS for model_name in model_names]
+    assert sorted(case.adapter.list_models(case.client)) == sorted([*every, *processes.IMAGE_MODELS])
     assert case.adapter.get_model(case.client, case.model) == case.model
 
 
 def test_models_that_the_key_may_not_use_are_not_listed(case):
-    listed = case.adapter.list_models(case.connect(stage.LIMITED_KEY))
-    assert sorted(listed) == sorted(stage.first_model(name) for name in stage.FORMATS)
+    listed = case.adapter.list_models(case.connect(processes.LIMITED_KEY))
+    assert sorted(listed) == sorted(processes.first_model(name) for name in processes.FORMATS)
 
 
 @pytest.mark.clients("messages", "native", "responses")

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 
 const environmentVariable = (name) => {
-  assert.ok(process.env[name], `${name} is set by stage.py`);
+  assert.ok(process.env[name], `${name} is set by processes.py`);
   return process.env[name];
 };
 

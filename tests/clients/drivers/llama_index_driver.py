@@ -2,6 +2,7 @@
 
 import asyncio
 
+from driver import DESCRIPTION, Recipe, Driver, serve
 from google.genai.types import HttpOptions
 from llama_index.core.agent.workflow import FunctionAgent
 from llama_index.core.base.llms.types import LLMMetadata
@@ -10,10 +11,9 @@ from llama_index.core.tools import FunctionTool
 from llama_index.llms.anthropic import Anthropic
 from llama_index.llms.google_genai import GoogleGenAI
 from llama_index.llms.openai_like import OpenAILike, OpenAILikeResponses
-from speaking import DESCRIPTION, Recipe, Speaker, serve
 
 
-class LlamaIndex(Speaker):
+class LlamaIndex(Driver):
     def llm(self):
         return self.make(model=self.model, api_key=self.key, max_retries=0)
 

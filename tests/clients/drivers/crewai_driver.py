@@ -3,10 +3,10 @@
 import crewai
 from crewai.events import LLMStreamChunkEvent, crewai_event_bus
 from crewai.tools import tool
-from speaking import Recipe, Speaker, serve
+from driver import Recipe, Driver, serve
 
 
-class CrewAi(Speaker):
+class CrewAi(Driver):
     settings = {}
 
     def llm(self, **settings):

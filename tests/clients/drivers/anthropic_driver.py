@@ -1,10 +1,10 @@
 """The official Anthropic SDK: messages."""
 
 import anthropic
-from speaking import DESCRIPTION, PARAMETERS, Recipe, Speaker, serve
+from driver import DESCRIPTION, PARAMETERS, Recipe, Driver, serve
 
 
-class Messages(Speaker):
+class Messages(Driver):
     def __init__(self):
         super().__init__()
         self.client = anthropic.Anthropic(base_url=self.gateway, api_key=self.key, max_retries=0)

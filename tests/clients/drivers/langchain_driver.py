@@ -1,14 +1,14 @@
 """LangChain: all four formats."""
 
+from driver import DESCRIPTION, Recipe, Driver, serve
 from langchain_anthropic import ChatAnthropic
 from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.tools import StructuredTool
 from langchain_google_genai import ChatGoogleGenerativeAI
 from langchain_openai import ChatOpenAI
-from speaking import DESCRIPTION, Recipe, Speaker, serve
 
 
-class LangChain(Speaker):
+class LangChain(Driver):
     def __init__(self):
         super().__init__()
         self.chat = self.make(model=self.model, api_key=self.key, max_retries=0)

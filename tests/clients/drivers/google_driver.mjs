@@ -1,7 +1,7 @@
 // The official Google SDK for JavaScript: native.
 
 import { GoogleGenAI } from '@google/genai'
-import { description, gateway, key, lookupOf, model, parameters, recipe, serve } from './speaking.mjs'
+import { description, gateway, key, lookupOf, model, parameters, recipe, serve } from './driver.mjs'
 
 const { models } = new GoogleGenAI({ apiKey: key, httpOptions: { baseUrl: gateway } })
 const user = (...parts) => ({ role: 'user', parts })

@@ -1,4 +1,4 @@
-"""The line-by-line talk between the tests and a program that drives one client library.
+"""The line-by-line protocol between the tests and a program that drives one client library.
 
 A line of JSON comes in for each cell and one goes out; what the answer is worth is not decided here.
 """
@@ -40,7 +40,7 @@ class Lookup:
         return f"{city} keeps {self.secret}"
 
 
-class Speaker:
+class Driver:
     """A library's way of doing each cell; one that it has no way of doing is left out."""
 
     def __init__(self):
@@ -67,14 +67,14 @@ def plain(value):
     return value.model_dump() if isinstance(value, pydantic.BaseModel) else value
 
 
-def serve(speakers):
-    """Speaks as the one that the command line names, until there is nothing left to say."""
-    speaker = speakers[sys.argv[1]]()
+def serve(drivers):
+    """Runs the driver that the command line names, until stdin ends."""
+    driver = drivers[sys.argv[1]]()
     # Libraries print too; only what is said here goes to the tests.
     answers, sys.stdout = sys.stdout, sys.stderr
     for line in sys.stdin:
         try:
-            answer = speaker.do(**json.loads(line))
+            answer = driver.do(**json.loads(line))
         except Exception as error:
             traceback.print_exc()
             answer = {"error": f"{type(error).__name__}: {error}"}

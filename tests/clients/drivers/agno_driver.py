@@ -5,11 +5,11 @@ from agno.models.anthropic import Claude
 from agno.models.google import Gemini
 from agno.models.openai import OpenAIChat, OpenAIResponses
 from agno.tools import tool
+from driver import DESCRIPTION, Recipe, Driver, serve
 from google.genai.types import HttpOptions
-from speaking import DESCRIPTION, Recipe, Speaker, serve
 
 
-class Agno(Speaker):
+class Agno(Driver):
     def agent(self, **settings):
         model = self.kind(id=self.model, api_key=self.key, **self.address())
         return agno.agent.Agent(model=model, telemetry=False, **settings)

@@ -2,6 +2,7 @@
 
 import asyncio
 
+from driver import DESCRIPTION, Recipe, Driver, serve
 from pydantic_ai import Agent, Tool
 from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.models.google import GoogleModel
@@ -9,10 +10,9 @@ from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.providers.anthropic import AnthropicProvider
 from pydantic_ai.providers.google import GoogleProvider
 from pydantic_ai.providers.openai import OpenAIProvider
-from speaking import DESCRIPTION, Recipe, Speaker, serve
 
 
-class PydanticAi(Speaker):
+class PydanticAi(Driver):
     suffix = ""
 
     def agent(self, **settings):

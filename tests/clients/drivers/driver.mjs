@@ -1,4 +1,4 @@
-// The line-by-line talk between the tests and a program that drives one client library, as in speaking.py.
+// The line-by-line protocol between the tests and a program that drives one client library, as in driver.py.
 
 import readline from 'node:readline'
 

@@ -3,6 +3,7 @@
 import asyncio
 
 from anthropic import AsyncAnthropic
+from driver import DESCRIPTION, Recipe, Driver, serve
 from google.genai import Client
 from google.genai.types import HttpOptions
 from openai import AsyncOpenAI
@@ -13,7 +14,6 @@ from semantic_kernel.connectors.ai.google.google_ai import GoogleAIChatPromptExe
 from semantic_kernel.connectors.ai.open_ai import OpenAIChatCompletion
 from semantic_kernel.connectors.ai.open_ai import OpenAIChatPromptExecutionSettings
 from semantic_kernel.functions import KernelArguments, kernel_function
-from speaking import DESCRIPTION, Recipe, Speaker, serve
 
 
 class Plugin:
@@ -25,7 +25,7 @@ class Plugin:
         return self.find(city)
 
 
-class SemanticKernel(Speaker):
+class SemanticKernel(Driver):
     def agent(self, settings=None, plugins=()):
         arguments = KernelArguments(settings=settings) if settings else None
         named = {"name": "guide", "plugins": list(plugins), "arguments": arguments}

@@ -6,7 +6,7 @@ import { createOpenAI } from '@ai-sdk/openai'
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import { generateText, Output, stepCountIs, streamText, tool } from 'ai'
 import { z } from 'zod'
-import { description, gateway, key as apiKey, lookupOf, model as id, serve } from './speaking.mjs'
+import { description, gateway, key as apiKey, lookupOf, model as id, serve } from './driver.mjs'
 
 const openai = () => createOpenAI({ baseURL: `${gateway}/v1`, apiKey })
 const models = {

@@ -155,9 +155,9 @@ def free_addresses(count):
 
 def main(command):
     with tempfile.TemporaryFile("w+", encoding="utf-8") as log:
-        with running(log) as stage:
+        with running(log) as servers:
             variables = {
-                "OMNIGLOT_GATEWAY": stage.gateway,
+                "OMNIGLOT_GATEWAY": servers.gateway,
                 "OMNIGLOT_KEY": KEY,
                 "OMNIGLOT_LIMITED_KEY": LIMITED_KEY,
                 "OMNIGLOT_UNKNOWN_KEY": UNKNOWN_KEY,

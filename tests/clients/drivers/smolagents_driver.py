@@ -1,7 +1,7 @@
 """smolagents: chat."""
 
+from driver import Recipe, Driver, serve
 from smolagents import ChatMessage, LogLevel, MessageRole, OpenAIModel, ToolCallingAgent, tool
-from speaking import Recipe, Speaker, serve
 
 SHAPE = {
     "type": "json_schema",
@@ -13,7 +13,7 @@ SHAPE = {
 }
 
 
-class Chat(Speaker):
+class Chat(Driver):
     def llm(self):
         return OpenAIModel(self.model, api_base=f"{self.gateway}/v1", api_key=self.key)
 

@@ -3,14 +3,14 @@
 import asyncio
 
 import strands
-from speaking import DESCRIPTION, Recipe, Speaker, serve
+from driver import DESCRIPTION, Recipe, Driver, serve
 from strands.models.anthropic import AnthropicModel
 from strands.models.gemini import GeminiModel
 from strands.models.openai import OpenAIModel
 from strands.models.openai_responses import OpenAIResponsesModel
 
 
-class Strands(Speaker):
+class Strands(Driver):
     settings = {}
 
     def agent(self, *tools):

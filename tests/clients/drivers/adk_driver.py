@@ -3,15 +3,15 @@
 import asyncio
 import os
 
+from driver import Recipe, Driver, serve
 from google.adk.agents import LlmAgent, RunConfig
 from google.adk.agents.run_config import StreamingMode
 from google.adk.models import Gemini
 from google.adk.runners import InMemoryRunner
 from google.genai import types
-from speaking import Recipe, Speaker, serve
 
 
-class Native(Speaker):
+class Native(Driver):
     def __init__(self):
         super().__init__()
         # The only way to tell it of a key.

@@ -1,11 +1,11 @@
 """The official Google SDK: native."""
 
+from driver import DESCRIPTION, PARAMETERS, Recipe, Driver, serve
 from google import genai
 from google.genai import types
-from speaking import DESCRIPTION, PARAMETERS, Recipe, Speaker, serve
 
 
-class Native(Speaker):
+class Native(Driver):
     def __init__(self):
         super().__init__()
         options = types.HttpOptions(base_url=self.gateway)

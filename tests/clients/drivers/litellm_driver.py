@@ -3,10 +3,10 @@
 import json
 
 import litellm
-from speaking import DESCRIPTION, PARAMETERS, Recipe, Speaker, serve
+from driver import DESCRIPTION, PARAMETERS, Recipe, Driver, serve
 
 
-class Chat(Speaker):
+class Chat(Driver):
     prefix, suffix = "openai/", "/v1"
 
     def complete(self, messages, **more):

@@ -7,7 +7,7 @@ from autogen_agentchat.messages import ModelClientStreamingChunkEvent
 from autogen_core.tools import FunctionTool
 from autogen_ext.models.anthropic import AnthropicChatCompletionClient
 from autogen_ext.models.openai import OpenAIChatCompletionClient
-from speaking import DESCRIPTION, Recipe, Speaker, serve
+from driver import DESCRIPTION, Recipe, Driver, serve
 
 # It knows some models by their names and wants to be told of the others.
 ABLE = {
@@ -19,7 +19,7 @@ ABLE = {
 }
 
 
-class AutoGen(Speaker):
+class AutoGen(Driver):
     suffix = ""
 
     def agent(self, **settings):

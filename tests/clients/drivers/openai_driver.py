@@ -3,10 +3,10 @@
 import json
 
 import openai
-from speaking import DESCRIPTION, PARAMETERS, Recipe, Speaker, serve
+from driver import DESCRIPTION, PARAMETERS, Recipe, Driver, serve
 
 
-class Chat(Speaker):
+class Chat(Driver):
     def __init__(self):
         super().__init__()
         self.client = openai.OpenAI(base_url=f"{self.gateway}/v1", api_key=self.key, max_retries=0)

@@ -3,10 +3,10 @@
 import asyncio
 
 import claude_agent_sdk as sdk
-from speaking import DESCRIPTION, PARAMETERS, Recipe, Speaker, serve
+from driver import DESCRIPTION, PARAMETERS, Recipe, Driver, serve
 
 
-class Messages(Speaker):
+class Messages(Driver):
     def ask(self, prompt, **more):
         """All that it says of one question, in order."""
         models = ("", "_DEFAULT_OPUS", "_DEFAULT_SONNET", "_DEFAULT_HAIKU")

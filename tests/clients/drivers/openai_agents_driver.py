@@ -4,13 +4,13 @@ import asyncio
 
 from agents import Agent, OpenAIChatCompletionsModel, OpenAIResponsesModel, Runner
 from agents import function_tool, set_tracing_disabled
+from driver import DESCRIPTION, Recipe, Driver, serve
 from openai import AsyncOpenAI
-from speaking import DESCRIPTION, Recipe, Speaker, serve
 
 set_tracing_disabled(True)
 
 
-class Agents(Speaker):
+class Agents(Driver):
     def agent(self, **settings):
         client = AsyncOpenAI(base_url=f"{self.gateway}/v1", api_key=self.key, max_retries=0)
         model = self.kind(model=self.model, openai_client=client)

@@ -1,5 +1,6 @@
 """LangGraph: a graph of a model and its tools, all four formats."""
 
+from driver import DESCRIPTION, Driver, serve
 from langchain_anthropic import ChatAnthropic
 from langchain_core.messages import AIMessageChunk
 from langchain_core.tools import StructuredTool
@@ -7,10 +8,9 @@ from langchain_google_genai import ChatGoogleGenerativeAI
 from langchain_openai import ChatOpenAI
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
-from speaking import DESCRIPTION, Speaker, serve
 
 
-class LangGraph(Speaker):
+class LangGraph(Driver):
     def graph(self, *tools):
         chat = self.make(model=self.model, api_key=self.key, max_retries=0).bind_tools(tools)
         graph = StateGraph(MessagesState)

@@ -10,7 +10,7 @@ import {
 } from '@openai/agents'
 import OpenAI from 'openai'
 import { z } from 'zod'
-import { description, gateway, key, lookupOf, model as id, serve } from './speaking.mjs'
+import { description, gateway, key, lookupOf, model as id, serve } from './driver.mjs'
 
 setTracingDisabled(true)
 const client = new OpenAI({ baseURL: `${gateway}/v1`, apiKey: key, maxRetries: 0 })

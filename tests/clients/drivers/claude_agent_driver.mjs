@@ -2,7 +2,7 @@
 
 import { createSdkMcpServer, query, tool } from '@anthropic-ai/claude-agent-sdk'
 import { z } from 'zod'
-import { description, gateway, key, lookupOf, model, recipe, serve } from './speaking.mjs'
+import { description, gateway, key, lookupOf, model, recipe, serve } from './driver.mjs'
 
 const models = ['', '_DEFAULT_OPUS', '_DEFAULT_SONNET', '_DEFAULT_HAIKU']
 const env = {

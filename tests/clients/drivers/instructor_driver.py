@@ -3,11 +3,11 @@
 import anthropic
 import instructor
 import openai
+from driver import Recipe, Driver, serve
 from google import genai
-from speaking import Recipe, Speaker, serve
 
 
-class Instructor(Speaker):
+class Instructor(Driver):
     settings = {}
 
     def ask(self, method, prompt):

@@ -2,6 +2,7 @@
 
 import os
 
+from driver import DESCRIPTION, PARAMETERS, Recipe, Driver, serve
 from haystack.components.agents import Agent
 from haystack.components.generators.chat import OpenAIChatGenerator, OpenAIResponsesChatGenerator
 from haystack.dataclasses import ChatMessage
@@ -9,10 +10,9 @@ from haystack.tools import Tool
 from haystack.utils import Secret
 from haystack_integrations.components.generators.anthropic import AnthropicChatGenerator
 from haystack_integrations.components.generators.google_genai import GoogleGenAIChatGenerator
-from speaking import DESCRIPTION, PARAMETERS, Recipe, Speaker, serve
 
 
-class Haystack(Speaker):
+class Haystack(Driver):
     def generator(self, **settings):
         key = Secret.from_token(self.key)
         return self.kind(model=self.model, api_key=key, **self.address(), **settings)
