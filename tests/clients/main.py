@@ -18,6 +18,7 @@ import recording
 from aider import Aider
 from claude import Claude
 from codex import Codex
+from continue_cli import Continue
 from copilot import Copilot
 from gemini import Gemini
 from library import LIBRARIES
@@ -25,7 +26,7 @@ from llm import Llm
 from pi import Pi
 from recorder import Recorder
 
-COMMANDS = (Claude, Codex, Gemini, Copilot, Pi, Llm, Aider)
+COMMANDS = (Claude, Codex, Gemini, Copilot, Pi, Continue, Llm, Aider)
 CLIENTS = {client.name: client for client in (*COMMANDS, *LIBRARIES)}
 # The least that a change should be tried with: the one that starts fastest.
 QUICK = "codex"
