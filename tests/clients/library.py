@@ -215,4 +215,5 @@ LIBRARIES = (
     library("haystack", "haystack", EVERY),
     library("semantic_kernel", "semantic_kernel", ("chat", "messages", "native")),
     library("crewai", "crewai", EVERY),
+    library("dspy", "dspy", EVERY),
 )
