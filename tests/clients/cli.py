@@ -13,7 +13,7 @@ import cells
 import isolation
 
 # Long enough that only a hang reaches it.
-LIMIT = 120
+LIMIT = 300
 # Pieces that are still held back when the first one has arrived.
 MANY = 300
 

@@ -23,10 +23,11 @@ from copilot import Copilot
 from gemini import Gemini
 from library import LIBRARIES
 from llm import Llm
+from opencode import Opencode
 from pi import Pi
 from recorder import Recorder
 
-COMMANDS = (Claude, Codex, Gemini, Copilot, Pi, Continue, Llm, Aider)
+COMMANDS = (Claude, Codex, Gemini, Copilot, Pi, Opencode, Continue, Llm, Aider)
 CLIENTS = {client.name: client for client in (*COMMANDS, *LIBRARIES)}
 # The least that a change should be tried with: the one that starts fastest.
 QUICK = "codex"
