@@ -25,9 +25,10 @@ from library import LIBRARIES
 from llm import Llm
 from opencode import Opencode
 from pi import Pi
+from qwen import Qwen
 from recorder import Recorder
 
-COMMANDS = (Claude, Codex, Gemini, Copilot, Pi, Opencode, Continue, Llm, Aider)
+COMMANDS = (Claude, Codex, Gemini, Copilot, Pi, Opencode, Qwen, Continue, Llm, Aider)
 CLIENTS = {client.name: client for client in (*COMMANDS, *LIBRARIES)}
 # The least that a change should be tried with: the one that starts fastest.
 QUICK = "codex"
