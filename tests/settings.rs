@@ -112,7 +112,7 @@ fn the_sample_loads_on_a_fresh_machine() {
     assert_eq!(written(&large.pricing.input).as_deref(), Some("1.25"));
     assert_eq!(written(&large.pricing.output).as_deref(), Some("10.0"));
     assert_eq!(large.pricing.per_request, None);
-    assert_eq!(large.capabilities.len(), 21);
+    assert_eq!(large.capabilities.len(), 22);
     let sizes = (
         "image_sizes".to_owned(),
         "1024x1024,1536x1024,1024x1536".to_owned(),
@@ -125,7 +125,7 @@ fn the_sample_loads_on_a_fresh_machine() {
     let version = ("messages_version".to_owned(), "2026-10-21".to_owned());
     assert_eq!(large.capabilities[0], version);
     let efforts = ("efforts".to_owned(), "low,medium,high".to_owned());
-    assert_eq!(large.capabilities[20], efforts);
+    assert_eq!(large.capabilities[21], efforts);
 }
 
 #[test]
@@ -316,14 +316,16 @@ fn base_urls_are_parsed() {
 #[test]
 fn the_route_table_has_a_row_per_upstream_of_a_model() {
     let expected = "
-| model       | format    | upstream             | priority | weight | fallbacks               |
-|-------------|-----------|----------------------|----------|--------|-------------------------|
-| acme-large  | chat      | acme (large-2026-01) | 0        | 3      | globex-pro, local-small |
-| acme-large  | messages  | acme-eu              | 0        | 1      | globex-pro, local-small |
-| acme-large  | responses | local (large-local)  | 1        | 1      | globex-pro, local-small |
-| globex-pro  | native    | globex               | 0        | 1      |                         |
-| local-small | responses | local                | 0        | 1      |                         |
-| acme-art    | images    | acme-art             | 0        | 1      |                         |";
+| model       | format                    | upstream             | priority | weight | fallbacks               |
+|-------------|---------------------------|----------------------|----------|--------|-------------------------|
+| acme-large  | chat                      | acme (large-2026-01) | 0        | 3      | globex-pro, local-small |
+| acme-large  | messages                  | acme-eu              | 0        | 1      | globex-pro, local-small |
+| acme-large  | responses                 | local (large-local)  | 1        | 1      | globex-pro, local-small |
+| globex-pro  | native                    | globex               | 0        | 1      |                         |
+| local-small | responses                 | local                | 0        | 1      |                         |
+| local-small | chat, messages            | gpu                  | 0        | 1      |                         |
+| local-small | chat, messages, responses | ollama               | 1        | 1      |                         |
+| acme-art    | images                    | acme-art             | 0        | 1      |                         |";
     assert_eq!(route_table(&good(SAMPLE)), expected.trim_start());
 }
 
@@ -538,4 +540,95 @@ fn a_store_of_limits_is_shown_without_its_password() {
         assert!(!format!("{store:?}").contains("p4ss"), "{store:?}");
     }
     assert!(good("server: {}").limits_store.is_none());
+}
+
+/// The formats of an upstream with their base URLs.
+fn endpoints(config: &Config) -> Vec<Vec<String>> {
+    let upstreams = config.upstreams.iter();
+    upstreams
+        .map(|upstream| {
+            let first = format!("{} {}", upstream.format.name(), upstream.base_url);
+            let others = upstream.other_formats.iter();
+            let others = others.map(|(format, base_url)| format!("{} {base_url}", format.name()));
+            std::iter::once(first).chain(others).collect()
+        })
+        .collect()
+}
+
+#[test]
+fn a_preset_fills_in_what_an_upstream_leaves_out() {
+    let environment = |name: &str| match name {
+        "OPENAI_API_KEY" => Some("key-of-openai".to_owned()),
+        "GEMINI_API_KEY" => Some("key-of-gemini".to_owned()),
+        "GOOGLE_API_KEY" => Some(String::new()),
+        _ => None,
+    };
+    let text = "upstreams:\n  - openai\n  - {provider: gemini, name: google}\n  - ollama\n\
+                \x20 - {provider: mistral, name: open, auth: none, timeouts: {connect: 1s}}\n";
+    let config = parse("test.yaml", text, &environment);
+    let config = config.unwrap_or_else(|problems| panic!("{}", lines(&problems)));
+    let [openai, google, ollama, mistral] = &config.upstreams[..] else {
+        panic!("four upstreams");
+    };
+    assert_eq!(openai.name, "openai");
+    assert_eq!(openai.format, Format::Chat);
+    let others: Vec<Format> = openai.other_formats.iter().map(|(of, _)| *of).collect();
+    assert_eq!(others, [Format::Responses, Format::Images]);
+    assert!(
+        matches!(&openai.auth, Some(Auth::Bearer(key)) if key.expose_secret() == "key-of-openai")
+    );
+    assert_eq!(google.name, "google");
+    // The variable that wins is set to nothing.
+    assert!(matches!(
+        &google.auth,
+        Some(Auth::Header { name, value })
+            if name == "x-goog-api-key" && value.expose_secret() == "key-of-gemini"
+    ));
+    assert!(ollama.auth.is_none(), "its key is optional");
+    assert!(mistral.auth.is_none(), "its key is not wanted");
+    assert_eq!(mistral.timeouts.connect, Duration::from_secs(1));
+    let old_limit = ("chat_max_field".to_owned(), "max_tokens".to_owned());
+    assert!(mistral.capabilities.contains(&old_limit));
+    assert!(
+        !format!("{config:?}").contains("key-of-"),
+        "no key is shown"
+    );
+}
+
+#[test]
+fn the_formats_of_a_preset_move_with_its_address() {
+    let config = good(
+        "upstreams:\n  - {provider: vllm, name: a, base_url: \"http://gpu:9/deep/v1\"}\n\
+         \x20 - {provider: vllm, name: b, base_url: \"http://gpu:9/v2\"}\n\
+         \x20 - {provider: vllm, name: c, format: messages}\n\
+         \x20 - {provider: vllm, name: d, format: native, base_url: \"http://gpu:9\"}\n\
+         \x20 - {name: e, formats: {messages: \"http://gpu:9\", chat: \"http://gpu:9/v1\"}}\n",
+    );
+    assert_eq!(
+        endpoints(&config),
+        [
+            vec![
+                "chat http://gpu:9/deep/v1",
+                "messages http://gpu:9/deep",
+                "responses http://gpu:9/deep/v1"
+            ],
+            vec!["chat http://gpu:9/v2"],
+            vec!["messages http://localhost:8000"],
+            vec!["native http://gpu:9"],
+            vec!["messages http://gpu:9", "chat http://gpu:9/v1"],
+        ]
+    );
+}
+
+#[test]
+fn the_capabilities_of_an_upstream_win_over_its_preset() {
+    let config = good(
+        "upstreams: [{provider: ollama, capabilities: {chat_max_field: max_completion_tokens}}]",
+    );
+    let flags = &config.upstreams[0].capabilities;
+    let last = flags.iter().rfind(|(name, _)| name == "chat_max_field");
+    assert_eq!(
+        last.map(|(_, value)| value.as_str()),
+        Some("max_completion_tokens")
+    );
 }

@@ -1,4 +1,4 @@
-//! The command line: run, check, key, usage, translate, mock.
+//! The command line: run, check, providers, key, usage, translate, mock.
 
 mod config_file;
 mod key;
@@ -39,6 +39,8 @@ enum Command {
     Run,
     /// Validate the config and print its routes
     Check,
+    /// List the presets of `provider` for upstreams
+    Providers,
     /// Create, list, change and revoke the keys of the store
     #[command(subcommand)]
     Key(Box<key::KeyCommand>),
@@ -60,8 +62,8 @@ pub fn main() -> ExitCode {
     logging::start();
     let cli = Cli::parse();
     let (command, file) = (cli.command.unwrap_or(Command::Run), cli.config);
-    if file.is_given() && matches!(command, Command::Translate(_) | Command::Mock { .. }) {
-        let message = "translate and mock take no config; leave out -c";
+    if file.is_given() && !takes_config(&command) {
+        let message = "providers, translate and mock take no config; leave out -c";
         Cli::command()
             .error(ErrorKind::ArgumentConflict, message)
             .exit();
@@ -69,6 +71,7 @@ pub fn main() -> ExitCode {
     let outcome = match command {
         Command::Run => run(file),
         Command::Check => check(file),
+        Command::Providers => print_providers(),
         Command::Key(command) => key::run(*command, file),
         Command::Usage(options) => usage::run(&options, file),
         Command::Translate(options) => translate::run(&options),
@@ -78,6 +81,18 @@ pub fn main() -> ExitCode {
         output::note(&format!("omniglot: {error:#}"));
         ExitCode::FAILURE
     })
+}
+
+const fn takes_config(command: &Command) -> bool {
+    !matches!(
+        command,
+        Command::Providers | Command::Translate(_) | Command::Mock { .. }
+    )
+}
+
+fn print_providers() -> Result<ExitCode> {
+    output::print(&config::provider_table())?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn run(file: ConfigFile) -> Result<ExitCode> {

@@ -12,6 +12,8 @@ enum Takes {
     Sizes,
     /// Two whole numbers, like `128-32768`.
     Range,
+    /// Names of fields.
+    Names,
 }
 
 struct Capability {
@@ -30,7 +32,7 @@ const fn capability(name: &'static str, takes: Takes, meaning: &'static str) -> 
 
 const EFFORTS: &[&str] = &["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 
-const CAPABILITIES: [Capability; 22] = [
+const CAPABILITIES: [Capability; 23] = [
     capability(
         "messages_version",
         Takes::OneOf(&["2026-10-21", "2023-06-01"]),
@@ -112,6 +114,11 @@ const CAPABILITIES: [Capability; 22] = [
         "whether reasoning comes in the text, between <think> and </think>",
     ),
     capability(
+        "chat_unsupported",
+        Takes::Names,
+        "the fields of a request that the upstream refuses",
+    ),
+    capability(
         "responses_encrypted_reasoning",
         Takes::Switch,
         "whether reasoning comes with its ciphertext",
@@ -180,12 +187,29 @@ fn setting(
             let sizes = items.filter_map(|item| size(reader, capability, item));
             Some(sizes.collect::<Vec<_>>().join(","))
         }
+        Takes::Names => {
+            let items = reader.filled_list(field).into_iter();
+            let names = items.filter_map(|item| reader.value(item, field_name));
+            let names: Vec<_> = names.map(|name| name.value).collect();
+            Some(names.join(","))
+        }
         Takes::SomeOf(words) => {
             let items = reader.filled_list(field).into_iter();
             let chosen = items.filter_map(|item| word(reader, capability, words, item));
             Some(chosen.collect::<Vec<_>>().join(","))
         }
     }
+}
+
+/// The name of a field, or of one in every message.
+fn field_name(text: &str) -> values::Parsed<String> {
+    let is_name = |name: &str| {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        !name.is_empty() && name.bytes().all(is_plain)
+    };
+    is_name(text.strip_prefix("messages.").unwrap_or(text))
+        .then(|| text.to_owned())
+        .ok_or_else(|| "the name of a field such as logit_bias or messages.name".to_owned())
 }
 
 fn word(

@@ -2,7 +2,8 @@
 
 use comfy_table::{Table, presets};
 
-use super::settings::{Config, TargetConfig};
+use super::settings::{Config, TargetConfig, UpstreamConfig};
+use crate::model::Format;
 
 /// ```text
 /// | model      | format | upstream             | priority | weight | fallbacks   |
@@ -25,7 +26,7 @@ pub fn route_table(config: &Config) -> String {
             let fallbacks = model.fallbacks.join(", ");
             table.add_row([
                 model.id.clone(),
-                format_of(config, target).to_owned(),
+                formats_of(config, target),
                 upstream_of(target),
                 target.priority.to_string(),
                 target.weight.to_string(),
@@ -36,10 +37,11 @@ pub fn route_table(config: &Config) -> String {
     table.trim_fmt()
 }
 
-fn format_of(config: &Config, target: &TargetConfig) -> &'static str {
+fn formats_of(config: &Config, target: &TargetConfig) -> String {
     let mut upstreams = config.upstreams.iter();
     let upstream = upstreams.find(|upstream| upstream.name == target.name);
-    upstream.map_or("", |upstream| upstream.format.name())
+    let formats = upstream.into_iter().flat_map(UpstreamConfig::formats);
+    formats.map(Format::name).collect::<Vec<_>>().join(", ")
 }
 
 fn upstream_of(target: &TargetConfig) -> String {

@@ -2,19 +2,21 @@
 
 mod images;
 mod stores;
+mod upstream;
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use secrecy::SecretString;
-
 pub use images::{FilesConfig, ImagesConfig, TasksConfig};
 pub use stores::{JournalConfig, LimitsStore, ServerUrl, StoreConfig};
+pub use upstream::{
+    Auth, BaseUrl, Breaker, ConcurrencyLimit, HealthCheck, Protocol, UpstreamConfig,
+    UpstreamTimeouts,
+};
 
 use super::problem::{Position, Problem};
-use crate::model::{Format, Money};
+use crate::model::Money;
 
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -143,110 +145,6 @@ pub struct Limits {
     pub requests_per_minute: Option<u64>,
     pub tokens_per_minute: Option<u64>,
     pub concurrency: Option<u64>,
-}
-
-#[derive(Clone)]
-pub struct UpstreamConfig {
-    pub name: String,
-    pub format: Format,
-    pub base_url: BaseUrl,
-    pub auth: Option<Auth>,
-    pub headers: Vec<(String, String)>,
-    pub timeouts: UpstreamTimeouts,
-    pub protocol: Protocol,
-    pub brand: String,
-    pub concurrency: ConcurrencyLimit,
-    pub breaker: Option<Breaker>,
-    pub health: Option<HealthCheck>,
-}
-
-/// Hides header values, which may be credentials.
-impl fmt::Debug for UpstreamConfig {
-    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
-        let headers: Vec<_> = self.headers.iter().map(|(name, _)| name).collect();
-        formatter
-            .debug_struct("Upstream")
-            .field("name", &self.name)
-            .field("format", &self.format)
-            .field("base_url", &self.base_url)
-            .field("auth", &self.auth)
-            .field("headers", &headers)
-            .field("timeouts", &self.timeouts)
-            .field("protocol", &self.protocol)
-            .field("brand", &self.brand)
-            .field("concurrency", &self.concurrency)
-            .field("breaker", &self.breaker)
-            .field("health", &self.health)
-            .finish()
-    }
-}
-
-/// `https://host:port/prefix`, taken apart.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BaseUrl {
-    pub tls: bool,
-    /// A name or an address literal, IPv6 without brackets.
-    pub host: String,
-    pub port: u16,
-    /// The value of the `host` header: the port only where it is not the default of the scheme.
-    pub authority: String,
-    /// Without a trailing slash; empty when the URL has no path.
-    pub prefix: String,
-}
-
-#[derive(Debug, Clone)]
-pub enum Auth {
-    Bearer(SecretString),
-    Header { name: String, value: SecretString },
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct UpstreamTimeouts {
-    pub connect: Duration,
-    /// From the last byte of the request to the first of the response; absent: no limit.
-    pub first_byte: Option<Duration>,
-    /// Between two chunks of a response; absent: no limit.
-    pub idle: Option<Duration>,
-    /// From the start of an attempt to the last byte of its response; absent: no limit.
-    pub total: Option<Duration>,
-}
-
-/// The concurrency limit of an upstream, and its queue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ConcurrencyLimit {
-    /// Absent: no limit.
-    pub max_in_flight: Option<u64>,
-    pub queue: u64,
-    pub queue_timeout: Duration,
-}
-
-/// The circuit breaker of an upstream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Breaker {
-    /// Consecutive failures that open it.
-    pub failures: u32,
-    /// The failure rate in percent that opens it.
-    pub percent: u32,
-    pub open_for: Duration,
-}
-
-/// A periodic health check of an upstream.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HealthCheck {
-    /// The path behind the base URL.
-    pub path: String,
-    pub interval: Duration,
-    pub timeout: Duration,
-}
-
-/// The HTTP version for an upstream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Protocol {
-    /// As negotiated with ALPN under TLS; HTTP/1.1 without TLS.
-    Auto,
-    Http1,
-    /// Always HTTP/2; without TLS with prior knowledge.
-    Http2,
 }
 
 #[derive(Debug, Clone)]

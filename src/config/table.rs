@@ -32,6 +32,16 @@ pub struct ConfigTable<'n> {
 }
 
 impl<'n> ConfigTable<'n> {
+    /// A table without keys.
+    pub const fn empty(what: &'static str, position: Position) -> ConfigTable<'n> {
+        ConfigTable {
+            what,
+            position,
+            rest: Vec::new(),
+            known: Vec::new(),
+        }
+    }
+
     /// Takes the value of a key; null counts as absent.
     pub fn take(&mut self, name: &'static str) -> Option<ConfigField<'n>> {
         self.known.push(name);

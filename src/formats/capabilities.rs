@@ -34,6 +34,8 @@ pub struct Capabilities {
     pub chat_returns_reasoning: bool,
     /// Reasoning comes in the text, between `<think>` and `</think>`.
     pub chat_think_tags: bool,
+    /// The fields of a request that the upstream refuses; `messages.name` is one in every message.
+    pub chat_unsupported: Vec<String>,
     /// Reasoning comes with encrypted content, which clients send back.
     pub responses_encrypted_reasoning: bool,
     /// The upstream itself stores responses for requests that continue from them.
@@ -125,6 +127,7 @@ impl Default for Capabilities {
             chat_developer_role: false,
             chat_returns_reasoning: false,
             chat_think_tags: false,
+            chat_unsupported: Vec::new(),
             responses_encrypted_reasoning: true,
             responses_keeps_state: true,
             sampling: true,
@@ -184,6 +187,13 @@ impl Capabilities {
             "chat_system_role" => self.chat_developer_role = one_of("system", "developer")?,
             "chat_returns_reasoning" => self.chat_returns_reasoning = switch()?,
             "chat_think_tags" => self.chat_think_tags = switch()?,
+            "chat_unsupported" => {
+                let names = value
+                    .split(',')
+                    .map(str::trim)
+                    .filter(|name| !name.is_empty());
+                self.chat_unsupported = names.map(str::to_owned).collect();
+            }
             "responses_keeps_state" => self.responses_keeps_state = switch()?,
             "responses_encrypted_reasoning" => {
                 self.responses_encrypted_reasoning = switch()?;
@@ -222,6 +232,11 @@ impl Capabilities {
         known.sort_unstable();
         self.efforts = Some(known);
         Ok(())
+    }
+
+    /// Tells whether the upstream refuses fields that its format has.
+    pub const fn has_unsupported_fields(&self) -> bool {
+        !self.chat_unsupported.is_empty()
     }
 
     /// Returns the effort if the model accepts it, else the nearest lower one, else the lowest.

@@ -123,6 +123,16 @@ pub trait Codec: Sync {
     ) -> Result<Vec<Edit>, ApiError> {
         Ok(Vec::new())
     }
+    /// Returns a request's body without the fields that the upstream refuses, and reports the path of each.
+    /// `None`: it has none of them.
+    fn remove_unsupported(
+        &self,
+        _body: &str,
+        _capabilities: &Capabilities,
+        _report: &mut dyn FnMut(String),
+    ) -> Option<Vec<u8>> {
+        None
+    }
     /// Returns the least output that upstreams of this format can be asked for.
     fn min_output_tokens(&self) -> u64 {
         1

@@ -265,7 +265,7 @@ impl ConversationContext {
 
 /// Whether the upstream of an attempt stores responses.
 fn stores_itself(attempt: &Attempt) -> bool {
-    let capabilities = &attempt.settings.capabilities;
+    let capabilities = &attempt.capabilities;
     attempt.upstream.format == Format::Responses && capabilities.responses_keeps_state
 }
 

@@ -229,7 +229,12 @@ pub(super) fn route(
             return Err(api_error);
         }
     };
-    let attempts = attempts(&ctx.snapshot, &model, affinity(ctx, client, &model));
+    let attempts = attempts(
+        &ctx.snapshot,
+        &model,
+        ctx.client.format(),
+        affinity(ctx, client, &model),
+    );
     let format = ctx.client.format();
     let is_passthrough = attempts
         .iter()

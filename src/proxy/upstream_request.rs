@@ -15,7 +15,7 @@ use super::gateway::Gateway;
 use super::large_body;
 use crate::access::KEY_PARAMETER;
 use crate::config::OnUnsupported;
-use crate::formats::{Operation, RequestHead, UpstreamTarget};
+use crate::formats::{Capabilities, Codec, Operation, RequestHead, UpstreamTarget};
 use crate::json::{ChunkedBytes, splice};
 use crate::model::{
     Action, ApiError, ApiErrorKind, FieldLocation, Losses, Setting, Signature, TranslationState,
@@ -112,7 +112,7 @@ pub(super) fn set_headers(
         }
     }
     // Also where a client of the same format left it out.
-    let capabilities = (!is_passthrough).then_some(&attempt.settings.capabilities);
+    let capabilities = (!is_passthrough).then_some(&*attempt.capabilities);
     if let Some((name, value)) = codec.required_header(capabilities)
         && !headers.contains_key(&name)
     {
@@ -263,13 +263,14 @@ fn passthrough_body(
 ) -> Result<ChunkedBytes, ApiError> {
     let (upstream, codec, body) = (&attempt.upstream, ctx.client.codec(), &ctx.route.body);
     let limit = match billing::reserved_output(ctx, attempt) {
-        Some(limit) => codec.limit_output(body, limit, &attempt.settings.capabilities)?,
+        Some(limit) => codec.limit_output(body, limit, &attempt.capabilities)?,
         None => Vec::new(),
     };
     if !limit.is_empty() {
         losses.added(FieldLocation::Setting(Setting::MaxTokens));
     }
     let edited = request.passthrough_body_with(codec, body, &attempt.model, &upstream.brand, limit);
+    let edited = without_unsupported(codec, body, edited, &attempt.capabilities, losses);
     if !Signature::may_be_in(body) {
         return Ok(edited);
     }
@@ -277,6 +278,28 @@ fn passthrough_body(
     let text = std::str::from_utf8(&whole).unwrap_or_default();
     let stripped = splice(&whole, &codec.strip_foreign_signatures(text, losses));
     Ok(stripped)
+}
+
+/// The edited body without the fields that the upstream refuses. Those of the client are reported, not those that the
+/// edits added.
+fn without_unsupported(
+    codec: &dyn Codec,
+    body: &[u8],
+    edited: ChunkedBytes,
+    capabilities: &Capabilities,
+    losses: &mut Losses,
+) -> ChunkedBytes {
+    if !capabilities.has_unsupported_fields() {
+        return edited;
+    }
+    let own = str::from_utf8(body).unwrap_or_default();
+    codec.remove_unsupported(own, capabilities, &mut |path| {
+        losses.dropped(FieldLocation::Path(path.into()));
+    });
+    let edited = edited.into_bytes();
+    let text = str::from_utf8(&edited).unwrap_or_default();
+    let shorter = codec.remove_unsupported(text, capabilities, &mut |_| {});
+    shorter.map_or(edited, Bytes::from).into()
 }
 
 fn translate_body(
@@ -298,7 +321,7 @@ fn translate_body(
         model: &attempt.model,
         stream: request.stream,
         max_output_tokens: attempt.settings.settings.max_output_tokens,
-        capabilities: &attempt.settings.capabilities,
+        capabilities: &attempt.capabilities,
         brand: &upstream.brand,
         images_only: attempt.settings.settings.is_image_model(),
     };

@@ -9,6 +9,8 @@ use rand::RngExt as _;
 use super::snapshot::Target;
 use super::{Health, Model, Snapshot, Upstream};
 use crate::config::{Balance, UpstreamTimeouts};
+use crate::formats::Capabilities;
+use crate::model::Format;
 
 /// One upstream to try, with its own name for the model.
 #[derive(Clone)]
@@ -19,6 +21,8 @@ pub struct Attempt {
     pub settings: Arc<Model>,
     pub timeouts: UpstreamTimeouts,
     pub health: Arc<Health>,
+    /// What the upstream's model accepts.
+    pub capabilities: Arc<Capabilities>,
 }
 
 impl Attempt {
@@ -28,13 +32,25 @@ impl Attempt {
 }
 
 /// Orders the upstreams of a model by priority and balance, then those of its fallbacks; unavailable ones come last.
-/// The list repeats where the config asks for more attempts.
-pub fn attempts(snapshot: &Snapshot, model: &Arc<Model>, affinity: Option<&[u8]>) -> Vec<Attempt> {
+/// The list repeats where the config asks for more attempts. Upstreams of several formats are asked in the client's.
+pub fn attempts(
+    snapshot: &Snapshot,
+    model: &Arc<Model>,
+    client: Format,
+    affinity: Option<&[u8]>,
+) -> Vec<Attempt> {
     let mut order = Vec::with_capacity(model.targets.len());
     if model.settings.fallbacks.is_empty() {
         order_targets(model, affinity, &mut order);
     } else {
         follow_fallbacks(snapshot, model, affinity, &mut order);
+    }
+    for attempt in &mut order {
+        let images_only = attempt.settings.settings.is_image_model();
+        let suited = attempt.upstream.for_client(client, images_only);
+        if suited.format != attempt.upstream.format {
+            attempt.upstream = suited.clone();
+        }
     }
     if order.len() > 1 {
         let now = Instant::now();
@@ -83,6 +99,7 @@ fn order_targets(model: &Arc<Model>, affinity: Option<&[u8]>, order: &mut Vec<At
         settings: model.clone(),
         timeouts: target.timeouts,
         health: target.health.clone(),
+        capabilities: target.capabilities.clone(),
     };
     let mut rest = model.targets.as_slice();
     while let Some(first) = rest.first() {

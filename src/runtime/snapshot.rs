@@ -8,6 +8,7 @@ use ahash::RandomState;
 use super::{Health, Key, Prices, RuntimeState, Upstream};
 use crate::config::{self, Config, ServerConfig, UpstreamTimeouts};
 use crate::formats::Capabilities;
+use crate::model::ImageSize;
 
 /// The config of a request from its start to its end.
 pub struct Snapshot {
@@ -28,8 +29,8 @@ pub struct Model {
     pub label: Arc<str>,
     /// The upstreams, sorted by priority.
     pub targets: Vec<Target>,
-    /// What its upstreams support.
-    pub capabilities: Capabilities,
+    /// The sizes that its images may have; empty: any.
+    pub image_sizes: Vec<ImageSize>,
     /// `None`: the model is free.
     pub prices: Option<Prices>,
 }
@@ -44,6 +45,8 @@ pub struct Target {
     /// The timeouts of the upstream, overridden by those of the model.
     pub timeouts: UpstreamTimeouts,
     pub health: Arc<Health>,
+    /// The capabilities that the upstream has for all of its models, overridden by those of the model.
+    pub capabilities: Arc<Capabilities>,
 }
 
 impl Snapshot {
@@ -108,26 +111,32 @@ impl Model {
                     priority: target.priority,
                     timeouts: settings.timeouts.over(upstream.timeouts),
                     health: state.health(&upstream.name, model),
+                    capabilities: Arc::new(capabilities(&settings, &upstream.capabilities)),
                     upstream,
                 })
             })
             .collect();
         targets.sort_by_key(|target| target.priority);
-        let mut capabilities = Capabilities::default();
-        for (name, value) in &settings.capabilities {
-            // The config was checked, so that this does not happen; the default stays.
-            if let Err(reason) = capabilities.set(name, value) {
-                log::warn!("models.{}: {reason}", settings.id);
-            }
-        }
         Model {
             label: settings.id.as_str().into(),
             targets,
-            capabilities,
+            image_sizes: capabilities(&settings, &[]).image_sizes,
             prices: Prices::from_pricing(&settings.pricing),
             settings,
         }
     }
+}
+
+/// The capabilities of a model at an upstream that has these for all of its models.
+fn capabilities(settings: &config::ModelConfig, of_upstream: &[(String, String)]) -> Capabilities {
+    let mut capabilities = Capabilities::default();
+    for (name, value) in of_upstream.iter().chain(&settings.capabilities) {
+        // The config was checked, so that this does not happen; the default stays.
+        if let Err(reason) = capabilities.set(name, value) {
+            log::warn!("models.{}: {reason}", settings.id);
+        }
+    }
+    capabilities
 }
 
 impl ServerConfig {

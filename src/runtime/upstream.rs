@@ -30,35 +30,71 @@ pub struct Upstream {
     pub brand: String,
     /// Credentials and configured headers, in that order.
     pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// The capabilities of its models, as names and values, unless a model sets them.
+    pub capabilities: Vec<(String, String)>,
+    /// The same upstream by its further formats; empty for these.
+    pub other_formats: Vec<Arc<Upstream>>,
 }
 
 impl Upstream {
     pub(super) fn build(settings: config::UpstreamConfig, state: &RuntimeState) -> Upstream {
-        let auth = settings.auth.and_then(|auth| auth_header(&auth));
+        let auth = settings.auth.as_ref().and_then(auth_header);
         let configured = settings.headers.iter().filter_map(|(name, value)| {
             Some((name.parse().ok()?, HeaderValue::from_str(value).ok()?))
         });
-        let literal = settings
-            .base_url
-            .host
-            .parse::<IpAddr>()
-            .ok()
-            .map(|address| SocketAddr::new(address, settings.base_url.port));
-        Upstream {
-            load: state.load(&settings.name),
-            name: settings.name.into(),
-            format: settings.format,
-            headers: auth.into_iter().chain(configured).collect(),
-            base: settings.base_url,
-            literal,
+        let headers: Vec<_> = auth.into_iter().chain(configured).collect();
+        let load = state.load(&settings.name);
+        let name: Arc<str> = settings.name.into();
+        let by_format = |format: Format, base: BaseUrl| Upstream {
+            name: name.clone(),
+            format,
+            literal: literal(&base),
+            base,
             protocol: settings.protocol,
             timeouts: settings.timeouts,
             concurrency: settings.concurrency,
+            load: load.clone(),
             breaker: settings.breaker,
-            health: settings.health,
-            brand: settings.brand,
+            health: settings.health.clone(),
+            brand: settings.brand.clone(),
+            headers: headers.clone(),
+            capabilities: settings.capabilities.clone(),
+            other_formats: Vec::new(),
+        };
+        let others = settings.other_formats.into_iter();
+        let others = others.map(|(format, base)| Arc::new(by_format(format, base)));
+        Upstream {
+            other_formats: others.collect(),
+            ..by_format(settings.format, settings.base_url)
         }
     }
+
+    /// The upstream by the format that suits a client best: its own, where the upstream speaks it. Models that generate
+    /// images only are asked for them by the images API, where the upstream has it.
+    pub(super) fn for_client(
+        self: &Arc<Upstream>,
+        client: Format,
+        images_only: bool,
+    ) -> &Arc<Upstream> {
+        let by = |format: Format| {
+            let mut others = self.other_formats.iter();
+            match self.format == format {
+                true => Some(self),
+                false => others.find(|other| other.format == format),
+            }
+        };
+        if self.other_formats.is_empty() {
+            return self;
+        }
+        let wanted = if images_only { Format::Images } else { client };
+        by(wanted).or_else(|| by(client)).unwrap_or(self)
+    }
+}
+
+/// The address where the host is an IP address.
+fn literal(base: &BaseUrl) -> Option<SocketAddr> {
+    let address = base.host.parse::<IpAddr>().ok()?;
+    Some(SocketAddr::new(address, base.port))
 }
 
 fn auth_header(auth: &Auth) -> Option<(HeaderName, HeaderValue)> {

@@ -45,10 +45,15 @@ fn collect(path: &str, wrap: &dyn Fn(&str) -> String, accepted: &mut BTreeSet<St
         }
         if is_list {
             collect(&format!("{of_table}[]."), &in_list, accepted);
-        } else if is_table {
+        } else if is_table && !is_described_elsewhere(&of_table) {
             collect(&format!("{of_table}."), &in_table, accepted);
         }
     }
+}
+
+/// The capabilities of an upstream are those of a model.
+fn is_described_elsewhere(table: &str) -> bool {
+    table == "upstreams[].capabilities"
 }
 
 /// The keys of the table that a config has an unknown key in, where the parser looks at that table.

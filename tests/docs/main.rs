@@ -10,6 +10,7 @@ mod metrics;
 mod modules;
 mod page;
 mod process;
+mod providers;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -34,11 +35,12 @@ fn main() -> ExitCode {
         let name = format!("example {example}");
         trials.push(trial(name, move || page::check_example(&example)));
     }
-    let complete: [(&str, fn()); 6] = [
+    let complete: [(&str, fn()); 7] = [
         ("links resolve", links::check),
         ("every page is in the index", links::check_index),
         ("every key of the config is described", config_keys::check),
         ("every command and flag is described", command_line::check),
+        ("every preset of a provider is described", providers::check),
         ("every metric and log field is described", metrics::check),
         ("every module is described", modules::check),
     ];

@@ -21,6 +21,7 @@ mod open_files;
 mod passthrough;
 mod probes;
 mod protocols;
+mod providers;
 mod recordings;
 mod refusals;
 mod reload;

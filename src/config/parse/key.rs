@@ -10,11 +10,12 @@ use crate::config::values;
 /// A shorter secret draws a warning.
 const SHORTEST_SECRET: usize = 16;
 
-pub fn parse(
+pub fn parse_entry(
     reader: &mut ConfigReader,
-    mut table: ConfigTable,
+    field: ConfigField,
     names: &mut DeclaredNames,
 ) -> Option<KeyConfig> {
+    let mut table = reader.table("a key", field)?;
     let name = reader.required(&mut table, "name", values::label);
     names.keys.extend(name.clone());
     let has_short_secret = Cell::new(false);

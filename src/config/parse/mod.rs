@@ -1,5 +1,7 @@
 //! Parses the YAML tree into settings: a file per entry of the config, a function per table.
 
+mod auth;
+mod endpoints;
 mod images;
 mod journal;
 mod key;
@@ -62,27 +64,15 @@ pub fn config(reader: &mut ConfigReader, root: &YamlNode) -> (Config, DeclaredNa
     {
         config.images = images::parse(reader, table);
     }
-    config.keys = parse_entries(
-        reader,
-        &mut table,
-        ("keys", "a key"),
-        &mut names,
-        key::parse,
-    );
+    config.keys = parse_entries(reader, &mut table, "keys", &mut names, key::parse_entry);
     config.upstreams = parse_entries(
         reader,
         &mut table,
-        ("upstreams", "an upstream"),
+        "upstreams",
         &mut names,
-        upstream::parse,
+        upstream::parse_entry,
     );
-    config.models = parse_entries(
-        reader,
-        &mut table,
-        ("models", "a model"),
-        &mut names,
-        model::parse,
-    );
+    config.models = parse_entries(reader, &mut table, "models", &mut names, model::parse_entry);
     reader.finish(table);
     (config, names)
 }
@@ -110,8 +100,13 @@ pub fn store_part(reader: &mut ConfigReader, root: &YamlNode) -> StorePart {
         warnings: Problems::default(),
     };
     let mut names = DeclaredNames::default();
-    let keys = ("keys", "a key");
-    part.keys = parse_entries(&mut lenient, &mut table, keys, &mut names, key::parse);
+    part.keys = parse_entries(
+        &mut lenient,
+        &mut table,
+        "keys",
+        &mut names,
+        key::parse_entry,
+    );
     part
 }
 
@@ -121,23 +116,20 @@ fn parse_store(reader: &mut ConfigReader, table: &mut ConfigTable) -> Option<Sto
     Some(store.value)
 }
 
-/// Every entry of a list of tables.
+/// Every entry of a list.
 fn parse_entries<T>(
     reader: &mut ConfigReader,
     table: &mut ConfigTable,
-    (name, what): (&'static str, &'static str),
+    name: &'static str,
     names: &mut DeclaredNames,
-    parse: fn(&mut ConfigReader, ConfigTable, &mut DeclaredNames) -> Option<T>,
+    parse: fn(&mut ConfigReader, ConfigField, &mut DeclaredNames) -> Option<T>,
 ) -> Vec<T> {
     let Some(field) = table.take(name) else {
         return Vec::new();
     };
     names.lists.push((name, field.node.position));
-    let mut all = Vec::new();
-    for field in reader.list(field) {
-        if let Some(table) = reader.table(what, field) {
-            all.extend(parse(reader, table, names));
-        }
-    }
-    all
+    let entries = reader.list(field).into_iter();
+    entries
+        .filter_map(|field| parse(reader, field, names))
+        .collect()
 }

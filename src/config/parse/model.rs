@@ -11,11 +11,12 @@ use crate::config::values;
 /// Not the name of an upstream: the catalog is public.
 const DEFAULT_PROVIDER: &str = "omniglot";
 
-pub fn parse(
+pub fn parse_entry(
     reader: &mut ConfigReader,
-    mut table: ConfigTable,
+    field: ConfigField,
     names: &mut DeclaredNames,
 ) -> Option<ModelConfig> {
+    let mut table = reader.table("a model", field)?;
     let id = reader.required(&mut table, "id", values::name);
     let provider = reader.optional(&mut table, "provider", values::label);
     let model_type = reader.optional(&mut table, "model_type", values::name);

@@ -2,15 +2,16 @@
 
 use std::time::Duration;
 
-use secrecy::SecretString;
-
-use crate::config::base_url::doubled_path;
+use super::auth;
+use super::endpoints::{self, Endpoints, preset_auth};
+use crate::config::capabilities;
 use crate::config::check::DeclaredNames;
+use crate::config::providers::{Provider, provider};
 use crate::config::settings::{
     Auth, Breaker, ConcurrencyLimit, HealthCheck, Protocol, TimeoutChanges, UpstreamConfig,
     UpstreamTimeouts,
 };
-use crate::config::table::{ConfigField, ConfigReader, ConfigTable};
+use crate::config::table::{ConfigField, ConfigReader, ConfigTable, Located};
 use crate::config::tree::YamlKind;
 use crate::config::values;
 use crate::model::Format;
@@ -37,26 +38,55 @@ const CREDENTIAL_HEADERS: [&str; 3] = ["authorization", "x-api-key", "x-goog-api
 const DEFAULT_CHECK_INTERVAL: Duration = Duration::from_secs(10);
 const DEFAULT_CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 
-pub fn parse(
+/// An entry: the name of a preset, or a table.
+pub fn parse_entry(
     reader: &mut ConfigReader,
-    mut table: ConfigTable,
+    field: ConfigField,
     names: &mut DeclaredNames,
 ) -> Option<UpstreamConfig> {
-    let name = reader.required(&mut table, "name", values::name);
-    names.upstreams.extend(name.clone());
-    let choices = Format::EVERY.map(|format| (format.name(), format));
-    let format = reader.required(&mut table, "format", values::one_of(&choices));
-    let base_url = reader.required_field(&mut table, "base_url");
-    let base_url = base_url.and_then(|field| reader.hidden(field, values::base_url));
-    if let (Some(format), Some(url)) = (&format, &base_url)
-        && let Some(message) = doubled_path(format.value, &url.value)
-    {
-        reader.warnings.add(url.position, message);
+    if let YamlKind::Scalar(_) = field.node.kind {
+        let field = ConfigField {
+            name: "an upstream",
+            ..field
+        };
+        let provider = reader.value(field, provider)?;
+        let table = ConfigTable::empty("an upstream", provider.position);
+        return parse(reader, table, Some(provider), names);
     }
+    let mut table = reader.table("an upstream", field)?;
+    let preset = table.take("provider");
+    let preset = preset.map(|field| reader.value(field, provider));
+    if let Some(None) = preset {
+        // What the preset would fill in is not missing.
+        names.upstreams.extend(
+            table
+                .take("name")
+                .and_then(|field| reader.value(field, values::name)),
+        );
+        return None;
+    }
+    parse(reader, table, preset.flatten(), names)
+}
+
+fn parse(
+    reader: &mut ConfigReader,
+    mut table: ConfigTable,
+    preset: Option<Located<&'static Provider>>,
+    names: &mut DeclaredNames,
+) -> Option<UpstreamConfig> {
+    let provider = preset.as_ref().map(|preset| preset.value);
+    let name = parse_name(reader, &mut table, preset.as_ref());
+    names.upstreams.extend(name.clone());
+    let endpoints = endpoints::parse(reader, &mut table, provider);
     let auth = table.take("auth");
-    let auth = auth.and_then(|field| parse_auth(reader, field));
+    let own_auth = auth.map(|field| auth::parse(reader, field));
+    let auth = own_auth.unwrap_or_else(|| {
+        let preset = preset.as_ref()?;
+        preset_auth(reader, preset.value, preset.position)
+    });
     let headers = table.take("headers");
     let headers = headers.map(|field| parse_headers(reader, field, auth.as_ref()));
+    let headers = with_preset_headers(headers.unwrap_or_default(), provider);
     let timeouts = table.take("timeouts");
     let timeouts = timeouts.and_then(|field| parse_timeouts(reader, field));
     let choices = [
@@ -65,34 +95,84 @@ pub fn parse(
         ("http2", Protocol::Http2),
     ];
     let protocol = reader.optional(&mut table, "protocol", values::one_of(&choices));
-    let brand = table.take("brand");
-    let brand = brand.and_then(|field| reader.value(field, values::brand));
-    if let (Some(brand), Some(format)) = (&brand, &format)
-        && format.value != Format::Native
-    {
-        let name = format.value.name();
-        let message = format!("brand does nothing for the format {name}; only native has one");
-        reader.warnings.add(brand.position, message);
-    }
+    let brand = parse_brand(reader, &mut table, endpoints.as_ref());
     let concurrency = parse_concurrency(reader, &mut table);
     let breaker = table.take("breaker");
     let breaker = breaker.map_or(Some(DEFAULT_BREAKER), |field| parse_breaker(reader, field));
     let health = table.take("health");
     let health = health.and_then(|field| parse_health_check(reader, field));
+    let flags = table.take("capabilities");
+    let flags = flags.and_then(|field| reader.table("capabilities", field));
+    let flags = flags.map(|table| capabilities::parse(reader, table));
     reader.finish(table);
+    let Endpoints { first, others } = endpoints?;
+    // Later ones replace earlier ones.
+    let preset = provider.map(|provider| provider.capabilities.clone());
+    let capabilities = preset.into_iter().chain(flags).flatten().collect();
     Some(UpstreamConfig {
         name: name?.value,
-        format: format?.value,
-        base_url: base_url?.value,
+        format: first.0,
+        base_url: first.1,
+        other_formats: others,
         auth,
-        headers: headers.unwrap_or_default(),
+        headers,
         timeouts: timeouts.unwrap_or(DEFAULT_TIMEOUTS),
         protocol: protocol.unwrap_or(Protocol::Auto),
-        brand: brand.map_or_else(|| "google".to_owned(), |brand| brand.value),
+        brand: brand.unwrap_or_else(|| "google".to_owned()),
+        capabilities,
         concurrency,
         breaker,
         health,
     })
+}
+
+/// The name, which is that of the preset if there is no other.
+fn parse_name(
+    reader: &mut ConfigReader,
+    table: &mut ConfigTable,
+    preset: Option<&Located<&'static Provider>>,
+) -> Option<Located<String>> {
+    let Some(preset) = preset else {
+        return reader.required(table, "name", values::name);
+    };
+    match table.take("name") {
+        Some(field) => reader.value(field, values::name),
+        None => Some(Located {
+            value: preset.value.name.clone(),
+            written: preset.value.name.clone(),
+            position: preset.position,
+        }),
+    }
+}
+
+fn parse_brand(
+    reader: &mut ConfigReader,
+    table: &mut ConfigTable,
+    endpoints: Option<&Endpoints>,
+) -> Option<String> {
+    let brand = table.take("brand")?;
+    let brand = reader.value(brand, values::brand)?;
+    if let Some(endpoints) = endpoints
+        && !endpoints.speaks(Format::Native)
+    {
+        let name = endpoints.first.0.name();
+        let message = format!("brand does nothing for the format {name}; only native has one");
+        reader.warnings.add(brand.position, message);
+    }
+    Some(brand.value)
+}
+
+/// The headers of the config, and those of the preset that it does not set.
+fn with_preset_headers(
+    mut headers: Vec<(String, String)>,
+    provider: Option<&Provider>,
+) -> Vec<(String, String)> {
+    for (name, value) in provider.into_iter().flat_map(|provider| &provider.headers) {
+        if !headers.iter().any(|(own, _)| own == name) {
+            headers.push((name.clone(), value.clone()));
+        }
+    }
+    headers
 }
 
 fn parse_concurrency(reader: &mut ConfigReader, table: &mut ConfigTable) -> ConcurrencyLimit {
@@ -119,38 +199,6 @@ fn parse_concurrency(reader: &mut ConfigReader, table: &mut ConfigTable) -> Conc
         queue: queue.map_or(DEFAULT_QUEUE, |queue| queue.value),
         queue_timeout: queue_timeout.map_or(DEFAULT_QUEUE_TIMEOUT, |timeout| timeout.value),
     }
-}
-
-fn parse_auth(reader: &mut ConfigReader, field: ConfigField) -> Option<Auth> {
-    let mut table = reader.table("auth", field)?;
-    let position = table.position;
-    let bearer = table.take("bearer");
-    let header = table.take("header");
-    reader.finish(table);
-    match (bearer, header) {
-        (Some(bearer), None) => {
-            let secret = reader.hidden(bearer, values::header_value)?;
-            Some(Auth::Bearer(SecretString::from(secret.value)))
-        }
-        (None, Some(header)) => parse_auth_header(reader, header),
-        _ => {
-            let message = "auth takes either \"bearer\" or \"header\"; write exactly one";
-            reader.problems.add(position, message);
-            None
-        }
-    }
-}
-
-fn parse_auth_header(reader: &mut ConfigReader, field: ConfigField) -> Option<Auth> {
-    let mut table = reader.table("header", field)?;
-    let name = reader.required(&mut table, "name", values::header_name);
-    let value = reader.required_field(&mut table, "value");
-    let value = value.and_then(|field| reader.hidden(field, values::header_value));
-    reader.finish(table);
-    Some(Auth::Header {
-        name: name?.value,
-        value: SecretString::from(value?.value),
-    })
 }
 
 fn parse_headers(

@@ -29,6 +29,38 @@ pub(super) fn path_of(location: &FieldLocation) -> String {
     }
 }
 
+/// The setting that a field of a request holds. `None`: the gateway sets the field itself.
+pub(super) fn setting_of(name: &str) -> Option<Setting> {
+    const SETTINGS: [Setting; 17] = [
+        Setting::Temperature,
+        Setting::TopP,
+        Setting::Seed,
+        Setting::Stop,
+        Setting::PresencePenalty,
+        Setting::FrequencyPenalty,
+        Setting::Choices,
+        Setting::Logprobs,
+        Setting::Thinking,
+        Setting::ToolChoice,
+        Setting::ParallelTools,
+        Setting::OutputFormat,
+        Setting::Verbosity,
+        Setting::Search,
+        Setting::User,
+        Setting::CacheKey,
+        Setting::ServiceTier,
+    ];
+    match name {
+        "max_tokens" | "max_completion_tokens" => Some(Setting::MaxTokens),
+        "top_logprobs" => Some(Setting::Logprobs),
+        "metadata" => Some(Setting::Metadata),
+        "modalities" | "audio" => Some(Setting::Audio),
+        _ => SETTINGS
+            .into_iter()
+            .find(|setting| setting_key(*setting) == name),
+    }
+}
+
 const fn part_field_suffix(field: PartField) -> &'static str {
     match field {
         PartField::Detail => ".image_url.detail",

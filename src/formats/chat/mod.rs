@@ -31,6 +31,7 @@ mod text;
 mod text_input;
 mod tools;
 mod turns;
+mod unsupported;
 mod usage;
 mod web_search;
 
@@ -140,6 +141,15 @@ impl Codec for Chat {
         capabilities: &Capabilities,
     ) -> Result<Vec<Edit>, ApiError> {
         passthrough::limit_output(body, limit, capabilities.chat_old_max_field)
+    }
+
+    fn remove_unsupported(
+        &self,
+        body: &str,
+        capabilities: &Capabilities,
+        report: &mut dyn FnMut(String),
+    ) -> Option<Vec<u8>> {
+        unsupported::remove_unsupported(body, capabilities, report)
     }
 
     fn decode_routing_fields<'a>(&self, body: &'a [u8]) -> Result<RoutingFields<'a>, ApiError> {

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::chat_message::ChatMessage;
 use super::error::unsupported_content;
+use super::field_paths::setting_of;
 use super::output::{
     ChatAudioOptions, ChatResponseFormat, decode_output, encode_audio_options, encode_modalities,
     encode_response_format,
@@ -17,6 +18,7 @@ use super::tools::{
     ChatTool, ChatToolChoice, decode_tool_choice, decode_tools, encode_tool, encode_tool_choice,
 };
 use super::turns::{decode_turns, encode_turns};
+use super::unsupported::remove_unsupported;
 use super::web_search::{ChatWebSearchOptions, decode_web_search, encode_web_search};
 use crate::formats::UpstreamTarget;
 use crate::formats::json_bytes::to_json_bytes;
@@ -144,7 +146,15 @@ pub(super) fn encode_request(
             include_usage: true,
         }),
     };
-    Ok(to_json_bytes(&body, request.size()))
+    let encoded = to_json_bytes(&body, request.size());
+    let text = str::from_utf8(&encoded).unwrap_or_default();
+    let shorter = remove_unsupported(text, capabilities, &mut |name| {
+        let setting = setting_of(&name).map(FieldLocation::Setting);
+        setting
+            .into_iter()
+            .for_each(|location| losses.dropped(location));
+    });
+    Ok(shorter.unwrap_or(encoded))
 }
 
 /// Decodes the fields that label a request: `user`, `prompt_cache_key`, `service_tier`, `metadata`.

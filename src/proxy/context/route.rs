@@ -141,7 +141,7 @@ impl RouteState {
         ModelTraits {
             text_only: model.is_some_and(|model| !model.settings.has_image_output()),
             images_only: model.is_some_and(|model| model.settings.is_image_model()),
-            sizes: model.map_or(&[], |model| &model.capabilities.image_sizes),
+            sizes: model.map_or(&[], |model| &model.image_sizes),
         }
     }
 }

@@ -21,7 +21,7 @@ fn runtime(model: &str) -> Runtime {
 
 fn names(runtime: &Runtime, affinity: Option<&[u8]>) -> String {
     let snapshot = runtime.snapshot();
-    let order = attempts(&snapshot, &snapshot.models["m"], affinity);
+    let order = attempts(&snapshot, &snapshot.models["m"], Format::Chat, affinity);
     order
         .iter()
         .map(|attempt| &*attempt.upstream.name)

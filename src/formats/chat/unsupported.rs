@@ -1,0 +1,193 @@
+//! Removes the fields of a request that an upstream refuses, as its capabilities name them.
+
+use crate::formats::{Capabilities, to_json_string};
+use crate::json::{DecodeResult, JsonReader};
+
+/// What begins the name of a field that is in every message.
+const IN_MESSAGES: &str = "messages.";
+
+/// Returns the body without the fields that the upstream refuses, and reports the path of each. `None`: it has none of
+/// them, or is not an object.
+///
+/// A limit of the output is not removed but renamed, where the upstream knows it by its older name.
+pub(super) fn remove_unsupported(
+    body: &str,
+    capabilities: &Capabilities,
+    report: &mut dyn FnMut(String),
+) -> Option<Vec<u8>> {
+    let names = &capabilities.chat_unsupported;
+    if names.is_empty() {
+        return None;
+    }
+    let is_refused = |name: &str| names.iter().any(|refused| refused == name);
+    let in_messages = |name: &str| {
+        let mut names = names.iter();
+        names.any(|refused| refused.strip_prefix(IN_MESSAGES) == Some(name))
+    };
+    let mut reader = JsonReader::new(body);
+    let (mut kept, mut is_changed) = (KeptMembers::default(), false);
+    let mut newer_limit = None;
+    let read = reader.object(|reader, name| {
+        let value = reader.raw()?;
+        match name {
+            "max_completion_tokens" if capabilities.chat_old_max_field && is_refused(name) => {
+                newer_limit = Some(value);
+                is_changed = true;
+            }
+            _ if is_refused(name) => {
+                report(name.to_owned());
+                is_changed = true;
+            }
+            "messages" => match messages_without(value, &in_messages, report) {
+                Some(messages) => {
+                    kept.push(name, &messages);
+                    is_changed = true;
+                }
+                None => kept.push(name, value),
+            },
+            _ => kept.push(name, value),
+        }
+        Ok(())
+    });
+    if let Some(limit) = newer_limit.filter(|_| !kept.has_limit) {
+        kept.push("max_tokens", limit);
+    }
+    (read.is_ok() && is_changed).then(|| kept.finish())
+}
+
+/// The messages without the fields that are refused in each. `None`: no message has one.
+fn messages_without(
+    messages: &str,
+    is_refused: &dyn Fn(&str) -> bool,
+    report: &mut dyn FnMut(String),
+) -> Option<String> {
+    let (mut out, mut is_changed, mut count) = (String::from("["), false, 0);
+    let mut reader = JsonReader::new(messages);
+    let read = reader.array(|reader| {
+        if count > 0 {
+            out.push(',');
+        }
+        let message = reader.raw()?;
+        match message_without(message, count, is_refused, report)? {
+            Some(shorter) => {
+                out.push_str(&shorter);
+                is_changed = true;
+            }
+            None => out.push_str(message),
+        }
+        count += 1;
+        Ok(())
+    });
+    out.push(']');
+    (read.is_ok() && is_changed).then_some(out)
+}
+
+fn message_without(
+    message: &str,
+    index: usize,
+    is_refused: &dyn Fn(&str) -> bool,
+    report: &mut dyn FnMut(String),
+) -> DecodeResult<Option<String>> {
+    let (mut kept, mut is_changed) = (KeptMembers::default(), false);
+    let mut reader = JsonReader::new(message);
+    if reader.peek() != Some(b'{') {
+        return Ok(None);
+    }
+    reader.object(|reader, name| {
+        let value = reader.raw()?;
+        if is_refused(name) {
+            report(format!("messages[{index}].{name}"));
+            is_changed = true;
+        } else {
+            kept.push(name, value);
+        }
+        Ok(())
+    })?;
+    Ok(is_changed.then(|| kept.text + "}"))
+}
+
+/// An object that is written member by member.
+struct KeptMembers {
+    text: String,
+    /// Whether a member is the older limit of the output.
+    has_limit: bool,
+}
+
+impl Default for KeptMembers {
+    fn default() -> KeptMembers {
+        KeptMembers {
+            text: "{".to_owned(),
+            has_limit: false,
+        }
+    }
+}
+
+impl KeptMembers {
+    fn push(&mut self, name: &str, value: &str) {
+        if self.text.len() > 1 {
+            self.text.push(',');
+        }
+        self.text += &String::from_utf8_lossy(&to_json_string(name));
+        self.text.push(':');
+        self.text += value;
+        self.has_limit |= name == "max_tokens";
+    }
+
+    fn finish(self) -> Vec<u8> {
+        (self.text + "}").into_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn removed(body: &str, names: &str) -> (Option<String>, Vec<String>) {
+        let mut capabilities = Capabilities::default();
+        let set = [
+            ("chat_unsupported", names),
+            ("chat_max_field", "max_tokens"),
+        ];
+        for (name, value) in set {
+            capabilities.set(name, value).expect("a capability");
+        }
+        let mut paths = Vec::new();
+        let body = remove_unsupported(body, &capabilities, &mut |path| paths.push(path));
+        let body = body.map(|body| String::from_utf8(body).expect("text"));
+        (body, paths)
+    }
+
+    #[test]
+    fn refused_fields_are_removed_and_reported() {
+        let body = r#"{"model":"m","store":true,"messages":[{"role":"user","name":"Ann","content":"{\"name\":1}"},{"role":"user","content":"x"}],"logit_bias":{"1":2}}"#;
+        let (shorter, paths) = removed(body, "store,logit_bias,messages.name");
+        assert_eq!(
+            shorter.as_deref(),
+            Some(
+                r#"{"model":"m","messages":[{"role":"user","content":"{\"name\":1}"},{"role":"user","content":"x"}]}"#
+            )
+        );
+        assert_eq!(paths, ["store", "messages[0].name", "logit_bias"]);
+    }
+
+    #[test]
+    fn a_body_without_refused_fields_stays_as_it_is() {
+        for body in [
+            r#"{"model":"m","messages":[{"role":"user","content":"x"}]}"#,
+            "[1]",
+            "{",
+        ] {
+            assert_eq!(removed(body, "store,messages.name"), (None, vec![]));
+        }
+    }
+
+    #[test]
+    fn a_limit_is_renamed_and_never_doubled() {
+        let (renamed, paths) = removed(r#"{"max_completion_tokens":9}"#, "max_completion_tokens");
+        assert_eq!(renamed.as_deref(), Some(r#"{"max_tokens":9}"#));
+        assert!(paths.is_empty());
+        let both = r#"{"max_completion_tokens":9,"max_tokens":5}"#;
+        let (one, _) = removed(both, "max_completion_tokens");
+        assert_eq!(one.as_deref(), Some(r#"{"max_tokens":5}"#));
+    }
+}
