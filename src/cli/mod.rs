@@ -1,6 +1,7 @@
-//! The command line: run, check, providers, key, usage, translate, mock.
+//! The command line: run, check, providers, import, key, usage, translate, mock.
 
 mod config_file;
+mod import;
 mod key;
 mod logging;
 mod output;
@@ -41,6 +42,8 @@ enum Command {
     Check,
     /// List the presets of `provider` for upstreams
     Providers,
+    /// Write a config from that of another gateway
+    Import(import::ImportOptions),
     /// Create, list, change and revoke the keys of the store
     #[command(subcommand)]
     Key(Box<key::KeyCommand>),
@@ -63,7 +66,7 @@ pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let (command, file) = (cli.command.unwrap_or(Command::Run), cli.config);
     if file.is_given() && !takes_config(&command) {
-        let message = "providers, translate and mock take no config; leave out -c";
+        let message = "providers, import, translate and mock take no config; leave out -c";
         Cli::command()
             .error(ErrorKind::ArgumentConflict, message)
             .exit();
@@ -72,6 +75,7 @@ pub fn main() -> ExitCode {
         Command::Run => run(file),
         Command::Check => check(file),
         Command::Providers => print_providers(),
+        Command::Import(options) => import::run(&options),
         Command::Key(command) => key::run(*command, file),
         Command::Usage(options) => usage::run(&options, file),
         Command::Translate(options) => translate::run(&options),
@@ -86,7 +90,7 @@ pub fn main() -> ExitCode {
 const fn takes_config(command: &Command) -> bool {
     !matches!(
         command,
-        Command::Providers | Command::Translate(_) | Command::Mock { .. }
+        Command::Providers | Command::Import(_) | Command::Translate(_) | Command::Mock { .. }
     )
 }
 

@@ -24,6 +24,7 @@ pub use problem::{Position, Problem, Severity};
 pub use providers::{Provider, provider_table, providers};
 pub use routes::route_table;
 pub use settings::*;
+pub use tree::parse_foreign as parse_foreign_yaml;
 pub use values::{glob as model_glob, label as key_name};
 
 use problem::Problems;

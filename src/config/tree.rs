@@ -58,6 +58,11 @@ pub fn parse(text: &str, problems: &mut Problems) -> Option<YamlNode> {
     }
 }
 
+/// Parses a file that is not a config of this gateway. `Err`: what is wrong with it.
+pub fn parse_foreign(text: &str) -> Result<serde_json::Value, String> {
+    serde_saphyr::from_str_with_options(text, options()).map_err(|error| error.to_string())
+}
+
 fn options() -> Options {
     serde_saphyr::options! {
         budget: serde_saphyr::budget! { max_depth: MAX_DEPTH, max_nodes: MAX_NODES, max_events: MAX_EVENTS },

@@ -13,6 +13,7 @@ mod demo;
 mod drain;
 mod hooks;
 mod images;
+mod import;
 mod keep_alive;
 mod keys;
 mod model_lists;

@@ -1,0 +1,395 @@
+//! Reads `config.yaml` of the LiteLLM proxy.
+
+use std::collections::HashSet;
+
+use anyhow::{Context as _, Result};
+use serde_json::{Map, Value};
+
+use super::backend::Backend;
+use super::config_text::{Entry, ImportedConfig, list, mapping, scalar};
+use super::value::{per_million, seconds, text, yaml_text};
+use crate::config::parse_foreign_yaml;
+
+/// Prices for one token, and ours for a million.
+const PRICES: [(&str, &str); 4] = [
+    ("input_cost_per_token", "input"),
+    ("output_cost_per_token", "output"),
+    ("cache_read_input_token_cost", "cached_input"),
+    ("cache_creation_input_token_cost", "cache_write"),
+];
+
+/// Parameters that the rest of this file and `backend.rs` read.
+const KNOWN_PARAMETERS: [&str; 20] = [
+    "model",
+    "custom_llm_provider",
+    "api_base",
+    "base_url",
+    "api_key",
+    "organization",
+    "extra_headers",
+    "weight",
+    "order",
+    "rpm",
+    "tpm",
+    "max_parallel_requests",
+    "timeout",
+    "stream_timeout",
+    "max_retries",
+    "max_tokens",
+    "drop_params",
+    "litellm_credential_name",
+    "input_cost_per_second",
+    "output_cost_per_second",
+];
+
+pub(super) fn import(text: &str) -> Result<ImportedConfig> {
+    let root = parse_foreign_yaml(text).map_err(anyhow::Error::msg);
+    let root = root.context("not valid YAML")?;
+    let root = root.as_object().context("the file must be a mapping")?;
+    let empty = Map::new();
+    let section = |name: &str| root.get(name).and_then(Value::as_object).unwrap_or(&empty);
+    let mut config = ImportedConfig::default();
+    let credentials = root.get("credential_list").and_then(Value::as_array);
+    let models = root.get("model_list").and_then(Value::as_array);
+    for (place, entry) in models.into_iter().flatten().enumerate() {
+        add_deployment(
+            &mut config,
+            place,
+            entry,
+            credentials.map_or(&[], Vec::as_slice),
+        );
+    }
+    read_router_settings(&mut config, section("router_settings"));
+    read_general_settings(&mut config, section("general_settings"));
+    read_other_settings(&mut config, section("litellm_settings"));
+    for name in root.keys() {
+        let known = [
+            "model_list",
+            "credential_list",
+            "router_settings",
+            "general_settings",
+            "litellm_settings",
+            "environment_variables",
+        ];
+        if !known.contains(&name.as_str()) {
+            config.leave_out(name, "the gateway has nothing like it");
+        }
+    }
+    if root.contains_key("environment_variables") {
+        let reason = "set them in the environment of the gateway";
+        config.leave_out("environment_variables", reason);
+    }
+    Ok(config)
+}
+
+/// One deployment: an upstream of a model. Several of one name are one model.
+fn add_deployment(config: &mut ImportedConfig, place: usize, entry: &Value, credentials: &[Value]) {
+    let path = format!("model_list[{place}]");
+    let empty = Map::new();
+    let Some(id) = entry.get("model_name").and_then(text) else {
+        config.leave_out(&path, "it has no model_name");
+        return;
+    };
+    let parameters = entry.get("litellm_params").and_then(Value::as_object);
+    let parameters = with_credentials(parameters.unwrap_or(&empty), credentials);
+    let backend = match Backend::of(&parameters) {
+        Ok(backend) => backend,
+        Err(reason) => {
+            config.leave_out(&format!("{path} ({id})"), &reason);
+            return;
+        }
+    };
+    let mut settings = backend.settings;
+    let limit = parameters.get("max_parallel_requests").and_then(yaml_text);
+    settings.extend(limit.map(|limit| ("max_in_flight", limit)));
+    let upstream = config.add_upstream(&backend.name, settings);
+    let mut target = vec![("name", scalar(&upstream))];
+    if backend.model != id {
+        target.push(("model", scalar(&backend.model)));
+    }
+    let number = |name: &str| parameters.get(name).and_then(Value::as_u64);
+    let share = number("weight")
+        .or_else(|| number("rpm"))
+        .or_else(|| number("tpm"));
+    target.extend(
+        share
+            .filter(|share| (1..=1_000_000).contains(share))
+            .map(|share| ("weight", share.to_string())),
+    );
+    let order = number("order").map(|order| order.saturating_sub(1));
+    target.extend(
+        order
+            .filter(|order| *order > 0)
+            .map(|order| ("priority", order.to_string())),
+    );
+    report_parameters(config, &path, &parameters);
+    let info = entry.get("model_info").and_then(Value::as_object);
+    let target = mapping(&target);
+    match config.models.iter_mut().find(|model| model.name == id) {
+        Some(model) => model.add_upstream(&target),
+        None => {
+            let model = new_model(id, &target, &parameters, info.unwrap_or(&empty));
+            config.models.push(model);
+        }
+    }
+}
+
+fn new_model(
+    id: String,
+    target: &str,
+    parameters: &Map<String, Value>,
+    info: &Map<String, Value>,
+) -> Entry {
+    let mut model = Entry {
+        name: id,
+        ..Entry::default()
+    };
+    let mode = info.get("mode").and_then(Value::as_str);
+    if mode == Some("image_generation") {
+        model.set("model_type", Some("image".to_owned()));
+    } else if let Some(mode) =
+        mode.filter(|mode| !["chat", "completion", "responses"].contains(mode))
+    {
+        model.comments.push(format!(
+            "model_info.mode is {mode}, which the gateway does not serve"
+        ));
+    }
+    let both = |name: &str| parameters.get(name).or_else(|| info.get(name));
+    let mut prices: Vec<(&str, String)> = Vec::new();
+    for (theirs, ours) in PRICES {
+        prices.extend(
+            both(theirs)
+                .and_then(per_million)
+                .map(|price| (ours, price)),
+        );
+    }
+    let per_second = both("output_cost_per_second").or_else(|| both("input_cost_per_second"));
+    prices.extend(per_second.and_then(text).map(|price| ("per_second", price)));
+    if !prices.is_empty() {
+        model.set("pricing", Some(mapping(&prices)));
+    }
+    let features = [
+        ("supports_function_calling", "tools"),
+        ("supports_vision", "vision"),
+        ("supports_reasoning", "thinking"),
+    ];
+    let features: Vec<String> = features
+        .iter()
+        .filter(|(theirs, _)| info.get(*theirs) == Some(&Value::Bool(true)))
+        .map(|(_, ours)| (*ours).to_owned())
+        .collect();
+    if !features.is_empty() {
+        model.set("features", Some(list(&features)));
+    }
+    model.set(
+        "max_output_tokens",
+        parameters.get("max_tokens").and_then(yaml_text),
+    );
+    model.set("upstreams", Some(list(&[target.to_owned()])));
+    let retries = parameters.get("max_retries").and_then(Value::as_u64);
+    let attempts = retries.map(|retries| retries.saturating_add(1).min(20));
+    model.set(
+        "retries",
+        attempts.map(|attempts| format!("{{attempts: {attempts}}}")),
+    );
+    let timeouts: Vec<(&str, String)> = [("stream_timeout", "first_byte"), ("timeout", "total")]
+        .iter()
+        .filter_map(|(theirs, ours)| Some((*ours, seconds(parameters.get(*theirs)?)?)))
+        .collect();
+    if !timeouts.is_empty() {
+        model.set("timeouts", Some(mapping(&timeouts)));
+    }
+    model
+}
+
+/// The parameters with those of the credentials that they name.
+fn with_credentials(parameters: &Map<String, Value>, credentials: &[Value]) -> Map<String, Value> {
+    let mut all = parameters.clone();
+    if let Some(name) = parameters.get("litellm_credential_name") {
+        let mut credentials = credentials.iter();
+        let named = credentials.find(|entry| entry.get("credential_name") == Some(name));
+        let values = named.and_then(|entry| entry.get("credential_values"));
+        for (key, value) in values.and_then(Value::as_object).into_iter().flatten() {
+            all.entry(key.clone()).or_insert_with(|| value.clone());
+        }
+    }
+    all
+}
+
+fn report_parameters(config: &mut ImportedConfig, path: &str, parameters: &Map<String, Value>) {
+    let prices: HashSet<&str> = PRICES.iter().map(|(theirs, _)| *theirs).collect();
+    for name in parameters.keys() {
+        let path = format!("{path}.litellm_params.{name}");
+        match name.as_str() {
+            "rpm" | "tpm" => config.leave_out(
+                &path,
+                "keys have limits here, not upstreams; it became the weight",
+            ),
+            "api_version" => {
+                config.leave_out(&path, "not needed: the upstream is asked at /openai/v1")
+            }
+            name if KNOWN_PARAMETERS.contains(&name) || prices.contains(name) => {}
+            _ => config.leave_out(
+                &path,
+                "clients send it themselves; the gateway sets no defaults",
+            ),
+        }
+    }
+}
+
+fn read_router_settings(config: &mut ImportedConfig, settings: &Map<String, Value>) {
+    for (name, value) in settings {
+        let path = format!("router_settings.{name}");
+        match name.as_str() {
+            "routing_strategy" => set_balance(config, &path, value),
+            "num_retries" => {
+                let attempts = value
+                    .as_u64()
+                    .map(|retries| retries.saturating_add(1).min(20));
+                for model in &mut config.models {
+                    if !model.settings.iter().any(|(key, _)| *key == "retries") {
+                        model.set(
+                            "retries",
+                            attempts.map(|attempts| format!("{{attempts: {attempts}}}")),
+                        );
+                    }
+                }
+            }
+            "fallbacks" => add_fallbacks(config, &path, value),
+            "model_group_alias" => add_aliases(config, value),
+            "redis_host" => {
+                let get = |name: &str| settings.get(name).and_then(text);
+                let host = text(value).unwrap_or_default();
+                let port = get("redis_port").unwrap_or_else(|| "6379".to_owned());
+                let password = get("redis_password").map(|password| format!(":{password}@"));
+                let password = password.unwrap_or_default();
+                config.limits_store = Some(scalar(&format!("redis://{password}{host}:{port}/0")));
+            }
+            "redis_port" | "redis_password" => {}
+            _ => config.leave_out(&path, "the gateway has nothing like it"),
+        }
+    }
+}
+
+fn set_balance(config: &mut ImportedConfig, path: &str, value: &Value) {
+    match value.as_str() {
+        Some("simple-shuffle") => {}
+        Some("least-busy") => {
+            for model in &mut config.models {
+                model.set("balance", Some("least_in_flight".to_owned()));
+            }
+        }
+        _ => config.leave_out(path, "requests are shared by weight, or by those in flight"),
+    }
+}
+
+/// `[{a: [b, c]}]`; ids that the import does not know are left out.
+fn add_fallbacks(config: &mut ImportedConfig, path: &str, value: &Value) {
+    let known: HashSet<String> = config
+        .models
+        .iter()
+        .map(|model| model.name.clone())
+        .collect();
+    let entries = value
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_object);
+    for (id, others) in entries.flatten() {
+        let others = others.as_array().into_iter().flatten().filter_map(text);
+        let (found, missing): (Vec<String>, Vec<String>) =
+            others.partition(|other| known.contains(other));
+        for other in missing {
+            config.leave_out(path, &format!("{other} is no model of the list"));
+        }
+        let found: Vec<String> = found.iter().map(|other| scalar(other)).collect();
+        match config.models.iter_mut().find(|model| model.name == *id) {
+            Some(model) if !found.is_empty() => model.set("fallbacks", Some(list(&found))),
+            Some(_) => {}
+            None => config.leave_out(path, &format!("{id} is no model of the list")),
+        }
+    }
+}
+
+/// Further names of models. They become models of their own with the same upstreams.
+fn add_aliases(config: &mut ImportedConfig, value: &Value) {
+    for (alias, of) in value.as_object().into_iter().flatten() {
+        let of = of.get("model").unwrap_or(of);
+        let model = config
+            .models
+            .iter()
+            .find(|model| Some(model.name.as_str()) == of.as_str());
+        match model.cloned() {
+            Some(model) => config.models.push(Entry {
+                name: alias.clone(),
+                ..model
+            }),
+            None => config.leave_out(
+                &format!("router_settings.model_group_alias.{alias}"),
+                "its model is not in the list",
+            ),
+        }
+    }
+}
+
+fn read_general_settings(config: &mut ImportedConfig, settings: &Map<String, Value>) {
+    for (name, value) in settings {
+        let path = format!("general_settings.{name}");
+        match name.as_str() {
+            "master_key" => {
+                let mut key = Entry {
+                    name: "master".to_owned(),
+                    ..Entry::default()
+                };
+                key.comments.push(
+                    "A key like any other: it opens all models, and administers nothing."
+                        .to_owned(),
+                );
+                key.set("secret", yaml_text(value));
+                config.keys.push(key);
+            }
+            "max_parallel_requests" | "global_max_parallel_requests" => {
+                config
+                    .server
+                    .extend(yaml_text(value).map(|limit| ("max_in_flight", limit)));
+            }
+            "max_request_size_mb" => {
+                let size = value.as_u64().filter(|size| *size > 0);
+                config
+                    .server
+                    .extend(size.map(|size| ("body_limit", format!("{size}MiB"))));
+            }
+            "database_url" => {
+                let reason = "its tables are other ones; create keys with `omniglot key create` in a store of your own";
+                config.leave_out(&path, reason);
+            }
+            _ => config.leave_out(&path, "the gateway has nothing like it"),
+        }
+    }
+}
+
+fn read_other_settings(config: &mut ImportedConfig, settings: &Map<String, Value>) {
+    for (name, value) in settings {
+        let path = format!("litellm_settings.{name}");
+        match name.as_str() {
+            "drop_params" => {
+                if value == &Value::Bool(false) {
+                    let reason = "what an upstream cannot express is reported; server.on_unsupported: reject refuses it";
+                    config.leave_out(&path, reason);
+                }
+            }
+            "fallbacks" => add_fallbacks(config, &path, value),
+            "num_retries" | "request_timeout" | "set_verbose" | "json_logs" => {
+                config.leave_out(&path, "set it per model, or in the environment (RUST_LOG)");
+            }
+            "callbacks" | "success_callback" | "failure_callback" => {
+                config.leave_out(
+                    &path,
+                    "the gateway has metrics, an access log and usage records instead",
+                );
+            }
+            "cache" | "cache_params" => config.leave_out(&path, "responses are not cached"),
+            _ => config.leave_out(&path, "the gateway has nothing like it"),
+        }
+    }
+}
