@@ -12,7 +12,7 @@ use crate::runtime::{Key, Snapshot, key_hash};
 use crate::store::may_be_stored_key;
 
 /// Headers that may carry the key beside `Authorization: Bearer`; they do not decide the format.
-const KEY_HEADERS: [&str; 3] = ["x-api-key", "x-vendor-api-key", "x-goog-api-key"];
+const KEY_HEADERS: [&str; 4] = ["x-api-key", "x-vendor-api-key", "x-goog-api-key", "api-key"];
 
 /// The query parameter that may carry a key, where the path allows it; it is never sent upstream.
 pub const KEY_PARAMETER: &str = "key";
@@ -84,7 +84,7 @@ fn only_secret<'a>(
     };
     if secrets.any(|other| other != secret) {
         let message = "the request carries several API keys that differ (in `Authorization`, `x-api-key`, \
-             `x-vendor-api-key`, `x-goog-api-key` or `?key=`); send one";
+             `x-vendor-api-key`, `x-goog-api-key`, `api-key` or `?key=`); send one";
         return Err(error(message));
     }
     Ok(secret)

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use bytes::Bytes;
 use http::HeaderName;
 
 use super::body::is_error_body;
@@ -167,6 +168,10 @@ pub trait Codec: Sync {
     /// Returns the `content-type` of a request's body.
     fn content_type(&self, _body: &[u8]) -> Cow<'static, str> {
         "application/json".into()
+    }
+    /// Returns a request's body with this model, in formats whose bodies name it. `None`: the path does.
+    fn set_model(&self, _body: &[u8], _model: &str) -> Result<Option<Bytes>, ApiError> {
+        Ok(None)
     }
     /// Encodes a model's name as it stands in a request's body.
     fn encode_model_name(&self, _body: &[u8], name: &str) -> Vec<u8> {

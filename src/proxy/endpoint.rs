@@ -4,6 +4,7 @@ use http::header::UPGRADE;
 use http::{HeaderMap, Method};
 use percent_encoding::percent_decode_str;
 
+use super::azure_path::plain_path;
 use crate::formats::{Framing, Operation};
 use crate::model::{ApiError, ApiErrorKind, Format, truncated};
 
@@ -65,6 +66,7 @@ impl Endpoint {
 
 /// The format that errors are encoded in, known from the path alone.
 pub(super) fn error_format(path: &str) -> Format {
+    let path = &*plain_path(path).path;
     if is_below(path, "/v1/messages") {
         Format::Messages
     } else if is_below(path, "/v1/responses") {
@@ -88,6 +90,20 @@ fn is_below(path: &str, prefix: &str) -> bool {
 
 /// Finds the endpoint of a request; the error is 404 for the path or 405 for the method.
 pub(super) fn parse(
+    method: &Method,
+    path: &str,
+    query: Option<&str>,
+    headers: &HeaderMap,
+) -> Result<Endpoint, ApiError> {
+    let plain = plain_path(path);
+    let mut endpoint = parse_plain(method, &plain.path, query, headers)?;
+    if let (Some(deployment), Endpoint::Model { model, .. }) = (plain.deployment, &mut endpoint) {
+        *model = Some(decode_model_id(deployment)?);
+    }
+    Ok(endpoint)
+}
+
+fn parse_plain(
     method: &Method,
     path: &str,
     query: Option<&str>,

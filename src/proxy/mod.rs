@@ -30,6 +30,7 @@
 
 mod access_log;
 mod admission;
+mod azure_path;
 mod billing;
 mod client_hello;
 mod connection_limits;

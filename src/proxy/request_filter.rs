@@ -84,7 +84,11 @@ impl Gateway {
             Ok(rewritten) => rewritten.map_or(body, Bytes::from),
             Err(api_error) => return Err(ctx.set_error(api_error)),
         };
-        let routed = self.route(session, ctx, *operation, model.as_deref()).await;
+        let model = match name_model(ctx, model.as_deref()) {
+            Ok(model) => model,
+            Err(api_error) => return Err(ctx.set_error(api_error)),
+        };
+        let routed = self.route(session, ctx, *operation, model).await;
         let client = &session.req_header().headers;
         if routed.is_ok() && image_tasks::is_requested(ctx, client) {
             return Box::pin(self.create_image_task(session, ctx)).await;
@@ -188,6 +192,24 @@ impl Gateway {
         }
         Ok(())
     }
+}
+
+/// Writes the model of the path into the body, in formats whose bodies name it: the path counts. Returns it for the others.
+fn name_model<'m>(
+    ctx: &mut RequestContext,
+    path_model: Option<&'m str>,
+) -> Result<Option<&'m str>, ApiError> {
+    let Some(model) = path_model else {
+        return Ok(None);
+    };
+    let named = ctx.client.codec().set_model(&ctx.route.body, model)?;
+    Ok(match named {
+        Some(body) => {
+            ctx.route.body = body;
+            None
+        }
+        None => path_model,
+    })
 }
 
 async fn restore_conversation(

@@ -43,7 +43,7 @@ async fn ask_for(
     send(asked.json(&body)).await
 }
 
-const CARRIERS: [(&str, &str); 8] = [
+const CARRIERS: [(&str, &str); 9] = [
     ("authorization", "Bearer KEY"),
     ("authorization", "bearer KEY"),
     ("authorization", "BEARER KEY"),
@@ -52,6 +52,7 @@ const CARRIERS: [(&str, &str); 8] = [
     ("x-api-key", "KEY"),
     ("x-vendor-api-key", "KEY"),
     ("x-goog-api-key", "KEY"),
+    ("api-key", "KEY"),
 ];
 
 #[tokio::test]
@@ -278,7 +279,7 @@ async fn the_header_of_the_key_does_not_choose_the_format() {
     let mock = Mock::start();
     let gateway = Gateway::start(&config(&mock));
     for (format, _) in FORMATS {
-        for carrier in ["x-api-key", "x-goog-api-key", "x-vendor-api-key"] {
+        for carrier in ["x-api-key", "x-goog-api-key", "x-vendor-api-key", "api-key"] {
             let headers = [(carrier, "wrong"), ("anthropic-version", "2023-06-01")];
             let response = send_request(&gateway, format, "", &headers).await;
             assert_eq!(response.status, 401);

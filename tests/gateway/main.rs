@@ -2,6 +2,7 @@
 
 mod access_log;
 mod admin;
+mod azure_clients;
 mod bodies;
 mod browsers;
 mod command_line;

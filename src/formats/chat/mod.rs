@@ -36,10 +36,11 @@ mod usage;
 mod web_search;
 
 pub(in crate::formats) use error::{decode_error, encode_error, error_type};
-pub(in crate::formats) use passthrough::decode_model_name;
+pub(in crate::formats) use passthrough::{decode_model_name, set_model};
 pub(in crate::formats) use rate_limit_headers::encode_rate_limit_headers;
 pub(in crate::formats) use request::decode_metadata;
 
+use bytes::Bytes;
 use http::HeaderName;
 
 use super::{
@@ -150,6 +151,10 @@ impl Codec for Chat {
         report: &mut dyn FnMut(String),
     ) -> Option<Vec<u8>> {
         unsupported::remove_unsupported(body, capabilities, report)
+    }
+
+    fn set_model(&self, body: &[u8], model: &str) -> Result<Option<Bytes>, ApiError> {
+        passthrough::set_model(body, model).map(Some)
     }
 
     fn decode_routing_fields<'a>(&self, body: &'a [u8]) -> Result<RoutingFields<'a>, ApiError> {

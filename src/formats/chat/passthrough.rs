@@ -1,5 +1,6 @@
 //! Passthrough: what is decoded and edited in bodies that are forwarded unchanged.
 
+use bytes::Bytes;
 use smallvec::SmallVec;
 
 use super::error::decode_error;
@@ -8,9 +9,11 @@ use crate::formats::images_only::images_only;
 use crate::formats::{
     ContentBytes, ModelField, Observation, OutputLimit, ResponseObserver, RoutingFields,
     decode_event_data, decode_response_body, decode_unique_fields, decode_unique_members,
-    missing_content, set_field,
+    missing_content, set_field, to_json_string,
 };
-use crate::json::{Edit, Present, RawJson, UniqueField, decode_json, from_json};
+use crate::json::{
+    Edit, Present, RawJson, UniqueField, decode_json, from_json, replace, set_member,
+};
 use crate::model::{ApiError, Text};
 
 /// Decodes the fields of a request that routing and metering need.
@@ -89,6 +92,17 @@ pub(in crate::formats) fn decode_model_name<'a>(
         name: name.ok_or_else(|| ApiError::invalid("model: expected a string").at("model"))?,
         range: raw.range_in(body),
     })
+}
+
+/// Returns the body with this `model`, whatever it named before.
+pub(in crate::formats) fn set_model(body: &[u8], model: &str) -> Result<Bytes, ApiError> {
+    let [named] = decode_unique_fields(body, [&["model"]])?;
+    let written = named.written().map(|raw| raw.range_in(body));
+    let object = body.iter().position(|byte| *byte == b'{').unwrap_or(0);
+    let model = to_json_string(model);
+    let model = String::from_utf8_lossy(&model);
+    let edit = set_member(body, object, "model", written, &model);
+    Ok(replace(body, &[edit]))
 }
 
 /// The edit that sets `include_usage`, without which a stream reports no token counts. `None`: the client
@@ -278,7 +292,6 @@ fn note_usage(chunk: &PeekedChunk<'_>, observer: &mut ResponseObserver) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::json::replace;
 
     #[test]
     fn a_chunk_with_an_error_is_metered_and_its_model_is_found() {

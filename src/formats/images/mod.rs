@@ -22,8 +22,10 @@ pub use response::image_urls;
 use std::borrow::Cow;
 use std::ops::Range;
 
+use bytes::Bytes;
 use http::HeaderName;
 
+use super::chat::set_model;
 use super::{
     Codec, HeaderFields, InterruptedStream, Observation, Operation, RequestHead, ResponseObserver,
     ResponseOptions, RoutingFields, StreamDecoder, StreamEncoder, ToolNameRule, UpstreamTarget,
@@ -109,6 +111,10 @@ impl Codec for Images {
 
     fn input_media(&self, head: &RequestHead<'_>, body: &[u8]) -> Result<InputMedia, ApiError> {
         Ok(passthrough::input_media(head, body))
+    }
+
+    fn set_model(&self, body: &[u8], model: &str) -> Result<Option<Bytes>, ApiError> {
+        set_model(body, model).map(Some)
     }
 
     fn decode_routing_fields<'a>(&self, body: &'a [u8]) -> Result<RoutingFields<'a>, ApiError> {
