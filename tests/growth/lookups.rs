@@ -45,6 +45,27 @@ fn partial_arguments(count: usize) -> Vec<u8> {
     wire.into_bytes()
 }
 
+/// A final response that lists as many items as were streamed, under other ids.
+fn listed_items(count: usize) -> Vec<u8> {
+    let event = |data: String| format!("data: {data}\n\n");
+    let item = |number: usize, id: &str| {
+        format!(
+            r#"{{"type":"message","id":"{id}_{number}","role":"assistant","content":[{{"type":"output_text","text":"x"}}]}}"#
+        )
+    };
+    let streamed = (0..count).map(|number| {
+        let item = item(number, "streamed");
+        event(format!(
+            r#"{{"type":"response.output_item.done","output_index":{number},"item":{item}}}"#
+        ))
+    });
+    let listed = list(count, |number| item(number, "listed"));
+    let last = event(format!(
+        r#"{{"type":"response.completed","response":{{"id":"r","created_at":1,"model":"u","status":"completed","output":[{listed}]}}}}"#
+    ));
+    (streamed.collect::<String>() + &last).into_bytes()
+}
+
 #[test]
 fn elements_that_are_looked_up_among_each_other_are_no_more_work_than_others() {
     let (chat, messages, native) = (Format::Chat, Format::Messages, Format::Native);
@@ -54,7 +75,7 @@ fn elements_that_are_looked_up_among_each_other_are_no_more_work_than_others() {
     };
     let system = |body: &[u8]| forward(Format::Responses, chat, body);
     note("system turns", excess(2 * COUNT, system_turns, system));
-    for to in [messages, native] {
+    for to in [messages, native, Format::Responses] {
         let chosen = |count| request(chat, "chosen tools", count);
         let growth = excess(COUNT, chosen, |body| forward(chat, to, body));
         note(&format!("chosen tools for {}", to.name()), growth);
@@ -67,6 +88,10 @@ fn elements_that_are_looked_up_among_each_other_are_no_more_work_than_others() {
     let blocks = |count| stream(messages, "interleaved calls", count);
     let growth = excess(COUNT, blocks, |wire| translate(messages, chat, wire));
     note("open blocks", growth);
+    let growth = excess(2 * COUNT, listed_items, |wire| {
+        translate(Format::Responses, chat, wire)
+    });
+    note("items of the final response", growth);
     let arguments = |wire: &[u8]| translate(native, chat, wire);
     note(
         "partial arguments",

@@ -5,4 +5,6 @@ mod measure;
 mod requests;
 mod responses;
 mod signatures;
+mod signed_parts;
 mod streams;
+mod think_tags;

@@ -151,7 +151,7 @@ fn results_turn(format: Format, results: &str) -> String {
     }
 }
 
-fn tool(format: Format, name: &str, schema: &str) -> String {
+pub fn tool(format: Format, name: &str, schema: &str) -> String {
     match format {
         Format::Chat => format!(
             r#"{{"type":"function","function":{{"name":"{name}","parameters":{schema},"strict":true}}}}"#
@@ -167,7 +167,7 @@ fn tool(format: Format, name: &str, schema: &str) -> String {
 /// A turn with that many parts of reasoning, each with a signature of the format or of another one.
 fn reasoning_turn(format: Format, count: usize, is_foreign: bool) -> String {
     let signature = match is_foreign {
-        true => "omniglot.a.c2lnbmF0dXJl",
+        true => "b21uaWdsb3QvMSBuCnNpZw==",
         false => "c2lnbmF0dXJl",
     };
     let part = |number: usize| match format {

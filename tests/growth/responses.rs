@@ -195,7 +195,7 @@ fn response(format: Format, shape: &str, count: usize) -> Vec<u8> {
     body.into_bytes()
 }
 
-fn translate(from: Format, to: Format, body: &[u8], options: &ResponseOptions) {
+pub fn translate(from: Format, to: Format, body: &[u8], options: &ResponseOptions) {
     let summary = RequestSummary::new(to.codec(), Operation::Generate, Some(MODEL), b"{}");
     let summary = summary.expect("a request");
     let json = "application/json";

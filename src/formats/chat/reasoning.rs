@@ -1,5 +1,7 @@
 //! Reasoning and its signatures, in the extension fields `reasoning_content` and `reasoning_details`.
 
+use std::collections::HashMap;
+
 use serde::Serialize;
 
 use super::fragment::ChatFragment;
@@ -22,13 +24,33 @@ pub(super) struct CallSignatures<'a>(Vec<(Text<'a>, Signature<'a>)>);
 impl<'a> CallSignatures<'a> {
     /// Puts each signature on its call; one without its call is dropped.
     pub(super) fn attach(self, calls: &mut [Call<'a>], message: &Path<'_>, losses: &mut Losses) {
-        for (id, signature) in self.0 {
-            match calls.iter_mut().find(|call| call.id.as_ref() == Some(&id)) {
-                Some(call) => call.signature = Some(signature),
+        let positions = signed_positions(&self.0, calls.iter().map(|call| call.id.as_deref()));
+        for ((_, signature), position) in self.0.into_iter().zip(positions) {
+            match position {
+                Some(at) => calls[at].signature = Some(signature),
                 None => report_dropped(&Path::Key(message, "reasoning_details"), losses),
             }
         }
     }
+}
+
+/// Finds what each signature belongs to: the first with its id among `ids`, which are looked up and not
+/// searched for every signature.
+pub(super) fn signed_positions<'i>(
+    signatures: &[(Text<'_>, Signature<'_>)],
+    ids: impl Iterator<Item = Option<&'i str>>,
+) -> Vec<Option<usize>> {
+    if signatures.is_empty() {
+        return Vec::new();
+    }
+    let mut by_id = HashMap::new();
+    for (at, id) in ids.enumerate() {
+        if let Some(id) = id {
+            by_id.entry(id).or_insert(at);
+        }
+    }
+    let ids = signatures.iter().map(|(id, _)| &**id);
+    ids.map(|id| by_id.get(id).copied()).collect()
 }
 
 /// Decodes the reasoning fields of an assistant message in a request.

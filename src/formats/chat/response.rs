@@ -11,7 +11,7 @@ use super::fragment::ChatFragment;
 use super::identity::ChatIdentity;
 use super::logprobs::ChatLogprobs;
 use super::output_media::{AUDIO_TYPE, ChatOutputAudio, ChatOutputImage, ChatOutputMedia};
-use super::reasoning::ChatReasoningDetail;
+use super::reasoning::{ChatReasoningDetail, signed_positions};
 use super::text::append_text;
 use super::usage::ChatUsage;
 use crate::formats::ids::call_id;
@@ -147,14 +147,16 @@ impl<'a> DecodedMessage<'a> {
     /// Puts each signature on its call and returns whether one was lost.
     fn attach_call_signatures(&mut self) -> bool {
         let mut is_lost = self.has_foreign_signature;
-        for (id, signature) in std::mem::take(&mut self.call_signatures) {
-            let signed_call = self.parts.iter_mut().find_map(|part| match &mut part.kind {
-                PartKind::Call(call) if call.id.as_ref() == Some(&id) => Some(call),
-                _ => None,
-            });
-            match signed_call {
-                Some(call) => call.signature = Some(signature),
-                None => is_lost = true,
+        let signatures = std::mem::take(&mut self.call_signatures);
+        let ids = self.parts.iter().map(|part| match &part.kind {
+            PartKind::Call(call) => call.id.as_deref(),
+            _ => None,
+        });
+        let positions = signed_positions(&signatures, ids);
+        for ((_, signature), position) in signatures.into_iter().zip(positions) {
+            match position.map(|at| &mut self.parts[at].kind) {
+                Some(PartKind::Call(call)) => call.signature = Some(signature),
+                _ => is_lost = true,
             }
         }
         is_lost

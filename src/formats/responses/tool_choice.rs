@@ -1,5 +1,7 @@
 //! Which tools the model may or must call: `tool_choice` and `parallel_tool_calls`.
 
+use std::collections::HashMap;
+
 use serde::Serialize;
 
 use super::hosted_tools;
@@ -145,9 +147,9 @@ pub(super) fn encode<'r>(
     request: &'r Request<'_>,
     losses: &mut Losses,
 ) -> Option<ResponsesToolChoice<'r>> {
-    let named = |name: &'r Text<'_>| NamedTool {
-        r#type: match request.tools.iter().find(|tool| tool.name == *name) {
-            Some(tool) if tool.kind == ToolKind::Custom => "custom",
+    let named = |name: &'r Text<'_>, kind: Option<ToolKind>| NamedTool {
+        r#type: match kind {
+            Some(ToolKind::Custom) => "custom",
             _ => "function",
         },
         name,
@@ -156,7 +158,10 @@ pub(super) fn encode<'r>(
         ToolChoice::Auto => ResponsesToolChoice::Mode("auto"),
         ToolChoice::None => ResponsesToolChoice::Mode("none"),
         ToolChoice::Required => ResponsesToolChoice::Mode("required"),
-        ToolChoice::One(name) => ResponsesToolChoice::Named(named(name)),
+        ToolChoice::One(name) => {
+            let tool = request.tools.iter().find(|tool| tool.name == *name);
+            ResponsesToolChoice::Named(named(name, tool.map(|tool| tool.kind)))
+        }
         ToolChoice::Hosted(tool) if !request.has(*tool) => {
             losses.dropped(FieldLocation::Setting(Setting::ToolChoice));
             return None;
@@ -164,10 +169,17 @@ pub(super) fn encode<'r>(
         ToolChoice::Hosted(tool) => ResponsesToolChoice::Hosted {
             r#type: hosted_tools::encode_type(*tool),
         },
-        ToolChoice::Subset { names, required } => ResponsesToolChoice::Allowed(AllowedTools {
-            mode: if *required { "required" } else { "auto" },
-            tools: names.iter().map(named).collect(),
-        }),
+        ToolChoice::Subset { names, required } => {
+            let tools = request.tools.iter();
+            // Of several tools of one name the first counts, as it does above.
+            let kinds: HashMap<&str, ToolKind> =
+                tools.rev().map(|tool| (&*tool.name, tool.kind)).collect();
+            let named = |name: &'r Text<'_>| named(name, kinds.get(&**name).copied());
+            ResponsesToolChoice::Allowed(AllowedTools {
+                mode: if *required { "required" } else { "auto" },
+                tools: names.iter().map(named).collect(),
+            })
+        }
     })
 }
 

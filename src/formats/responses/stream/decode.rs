@@ -299,9 +299,7 @@ impl ResponsesStreamDecoder {
             }
             DecodedItem::Hosted => {}
         }
-        let item = self.items.item(index);
-        item.is_done = true;
-        item.id = id.into_owned();
+        self.items.complete(index, id);
     }
 
     fn complete_reasoning(

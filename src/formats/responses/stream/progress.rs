@@ -1,16 +1,22 @@
 //! How much of each output item a stream has delivered so far.
 
-use crate::model::Json;
+use std::collections::HashMap;
+
+use crate::model::{Json, Text};
 
 /// The items of a response by their `output_index`.
 #[derive(Debug, Default)]
-pub(super) struct OutputProgress(Vec<ItemProgress>);
+pub(super) struct OutputProgress {
+    items: Vec<ItemProgress>,
+    /// The first complete item of an id.
+    by_id: HashMap<String, u32>,
+}
 
 /// How much of one item has come.
 #[derive(Debug, Default)]
 pub(super) struct ItemProgress {
-    /// The id in its last event; empty before that.
-    pub id: String,
+    /// The id that it had when it was complete; empty before that.
+    id: String,
     parts: Vec<PartProgress>,
     /// The part of reasoning that the last delta belonged to.
     pub reasoning_part: Option<(ReasoningField, u32)>,
@@ -55,7 +61,20 @@ fn at<T: Default>(list: &mut Vec<T>, index: u32) -> &mut T {
 impl OutputProgress {
     /// The progress of the item at this index.
     pub(super) fn item(&mut self, index: u32) -> &mut ItemProgress {
-        at(&mut self.0, index)
+        at(&mut self.items, index)
+    }
+
+    /// Notes that the item at this index is complete.
+    pub(super) fn complete(&mut self, index: u32, id: Text<'_>) {
+        let index = index.min(MAX_INDEX);
+        let item = self.item(index);
+        item.is_done = true;
+        item.id.clear();
+        item.id.push_str(&id);
+        if !id.is_empty() {
+            let first = self.by_id.entry(id.into_owned()).or_insert(index);
+            *first = index.min(*first);
+        }
     }
 
     /// The index under which an item of the final response was streamed: some upstreams do not stream all items that
@@ -65,14 +84,15 @@ impl OutputProgress {
             Json::Object(fields) => fields.get("id").and_then(Json::as_str).unwrap_or_default(),
             _ => "",
         };
-        let mut known = (0u32..).zip(&self.0);
-        let is_same = |item: &ItemProgress| item.is_done && !id.is_empty() && item.id == id;
-        match self.0.get(listed as usize) {
-            Some(item) if is_same(item) => listed,
-            _ => known
-                .find_map(|(index, item)| is_same(item).then_some(index))
-                .unwrap_or(listed),
+        let is_same = |index: &u32| {
+            let item = self.items.get(*index as usize);
+            item.is_some_and(|item| item.is_done && !id.is_empty() && item.id == id)
+        };
+        if is_same(&listed) {
+            return listed;
         }
+        let known = self.by_id.get(id).copied();
+        known.filter(is_same).unwrap_or(listed)
     }
 }
 
