@@ -6,5 +6,6 @@ mod requests;
 mod responses;
 mod signatures;
 mod signed_parts;
+mod sizes;
 mod streams;
 mod think_tags;

@@ -8,6 +8,7 @@ use super::enum_values::{
 use super::field_names::{self, FieldNames};
 use super::image_config::{self, ImageConfig};
 use super::media_resolution::encode_media_resolution;
+use super::reference_budget::ReferenceBudget;
 use super::schema::{EncodedSchema, decode_schema, encode_schema, report_inexact};
 use super::thinking_config::{self, ThinkingConfig};
 use crate::formats::Capabilities;
@@ -260,7 +261,8 @@ fn encode_output_format<'a>(
         OutputFormat::Enum(schema) => (TEXT_ENUM, Some(schema)),
     };
     config.response_mime_type = Some(mime_type);
-    match schema.map(encode_schema) {
+    let mut budget = ReferenceBudget::default();
+    match schema.map(|schema| encode_schema(schema, &mut budget)) {
         None => {}
         Some(EncodedSchema::JsonSchema { schema, exact }) => {
             config.response_json_schema = Some(schema);

@@ -22,6 +22,7 @@ mod media_resolution;
 mod parts;
 mod passthrough;
 mod reasoning;
+mod reference_budget;
 mod request;
 mod response;
 mod response_calls;

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use serde_json_borrow::ObjectAsVec;
 
 use super::json_schema::encode_json_schema;
+use super::reference_budget::ReferenceBudget;
 use super::schema_builder::{NotExpressible, SHARED_KEYWORDS, SchemaBuilder};
 use crate::json::{Node, Path};
 use crate::model::{ApiError, FieldLocation, Json, Losses};
@@ -214,9 +215,13 @@ pub(super) enum EncodedSchema<'a> {
 }
 
 /// Encodes a JSON Schema in the dialect, or as JSON Schema where the dialect cannot express it.
-pub(super) fn encode_schema<'a>(schema: &'a Json<'a>) -> EncodedSchema<'a> {
+pub(super) fn encode_schema<'a>(
+    schema: &'a Json<'a>,
+    budget: &mut ReferenceBudget,
+) -> EncodedSchema<'a> {
     let mut encoder = SchemaEncoder {
         root: schema,
+        budget,
         references: Vec::new(),
         members: HashMap::new(),
         schemas: 0,
@@ -243,8 +248,9 @@ pub(super) fn report_inexact(exact: bool, location: FieldLocation, losses: &mut 
 }
 
 /// The state of encoding one schema with all that it refers to.
-struct SchemaEncoder<'a> {
+struct SchemaEncoder<'a, 'b> {
     root: &'a Json<'a>,
+    budget: &'b mut ReferenceBudget,
     /// The references that are being resolved.
     references: Vec<&'a str>,
     /// The members of large objects that references point into, by the reference of the object.
@@ -254,7 +260,7 @@ struct SchemaEncoder<'a> {
     exact: bool,
 }
 
-impl<'a> SchemaEncoder<'a> {
+impl<'a> SchemaEncoder<'a, '_> {
     fn encode_schema(&mut self, schema: &'a Json<'a>) -> Result<Json<'a>, NotExpressible> {
         self.schemas += 1;
         if self.schemas > MAX_SCHEMAS || self.depth == MAX_DEPTH {
@@ -404,6 +410,7 @@ impl<'a> SchemaEncoder<'a> {
                 _ => return Err(NotExpressible),
             };
         }
+        self.budget.take(found)?;
         self.references.push(reference);
         let encoded = self.encode_schema(found)?;
         self.references.pop();

@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::enum_values::FUNCTION_CALLING_MODES;
 use super::field_names::{self, FieldNames, not_available};
 use super::field_paths::tool_index;
+use super::reference_budget::ReferenceBudget;
 use super::schema::{EncodedSchema, decode_schema, encode_schema, report_inexact};
 use crate::formats::free_text::describe_grammar;
 use crate::json::{Fields, Node, Path};
@@ -134,8 +135,9 @@ pub(super) fn encode_tools<'a>(
         names.is_none_or(|names| names.contains(&*tool.name))
     };
     let offered = request.tools.iter().filter(is_offered);
+    let mut budget = ReferenceBudget::default();
     let declarations: Vec<_> = offered
-        .map(|tool| encode_function_declaration(tool, losses))
+        .map(|tool| encode_function_declaration(tool, &mut budget, losses))
         .collect();
     let config = encode_tool_choice(choice, !declarations.is_empty(), losses);
     let mut tools = Vec::new();
@@ -184,6 +186,7 @@ fn decode_function_declaration<'a>(
 
 fn encode_function_declaration<'a>(
     tool: &'a Tool<'_>,
+    budget: &mut ReferenceBudget,
     losses: &mut Losses,
 ) -> FunctionDeclaration<'a> {
     let location = FieldLocation::Tool { tool: tool.at };
@@ -201,7 +204,8 @@ fn encode_function_declaration<'a>(
         declaration.parameters = Some(free_text_parameters(tool.schema.as_ref()));
         return declaration;
     }
-    match tool.schema.as_ref().map(encode_schema) {
+    let schema = tool.schema.as_ref();
+    match schema.map(|schema| encode_schema(schema, budget)) {
         None => {}
         Some(EncodedSchema::JsonSchema { schema, exact }) => {
             declaration.parameters_json_schema = Some(schema);

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::formats::native::reference_budget::ReferenceBudget;
 use crate::formats::native::schema::{EncodedSchema, encode_schema, to_json_schema};
 use crate::json::Path;
 use crate::model::{FieldLocation, Losses};
@@ -53,7 +54,7 @@ fn an_example_is_dropped() {
 fn encoded(schema: &Value) -> Option<(Value, bool)> {
     let text = schema.to_string();
     let tree = serde_json::from_str(&text).unwrap();
-    match encode_schema(&tree) {
+    match encode_schema(&tree, &mut ReferenceBudget::default()) {
         EncodedSchema::Native { schema, exact } => {
             let text = serde_json::to_string(&schema).unwrap();
             Some((serde_json::from_str(&text).unwrap(), exact))
@@ -168,7 +169,9 @@ fn names_and_values_are_never_reencoded() {
 fn properties_keep_their_order() {
     let plain = r#"{"type":"object","properties":{"b":{"type":"string"},"a":{"type":"string"}}}"#;
     let tree = serde_json::from_str(plain).unwrap();
-    let EncodedSchema::Native { schema, .. } = encode_schema(&tree) else {
+    let EncodedSchema::Native { schema, .. } =
+        encode_schema(&tree, &mut ReferenceBudget::default())
+    else {
         panic!("the dialect can say it");
     };
     let sent = serde_json::to_string(&schema).unwrap();
