@@ -16,6 +16,10 @@ const MAX_BYTES: usize = 256 << 10;
 /// a short request that names one call many times must not become a long one.
 const MAX_REPEATED_BYTES: usize = MAX_BYTES;
 
+/// The most bytes of signed parts that are fetched for a request, those of its last steps first. No model takes
+/// more, and a short request that names a call of every response must not become a long one.
+const MAX_FETCHED_BYTES: usize = 4 << 20;
+
 /// Records the signed parts of a stream's first choice.
 #[derive(Default)]
 pub(super) struct SignatureRecorder {
@@ -205,8 +209,12 @@ fn fetch_responses(
     recall: &dyn SignatureLookup,
 ) -> HashMap<u64, SignedParts> {
     let (mut fetched, mut seen) = (HashMap::new(), HashSet::new());
-    let steps = turns.chunk_by(is_same_step);
+    let mut size = 0;
+    let steps = turns.chunk_by(is_same_step).rev();
     for call in steps.filter(|step| is_incomplete(step)).flat_map(calls_of) {
+        if size >= MAX_FETCHED_BYTES {
+            break;
+        }
         let number = call
             .id
             .as_deref()
@@ -214,7 +222,9 @@ fn fetch_responses(
         let Some(number) = number.filter(|number| seen.insert(*number)) else {
             continue;
         };
-        if let Some(signed_parts) = recall.signed_parts(number)
+        let signed_parts = recall.signed_parts(number);
+        size += signed_parts.as_ref().map_or(0, SignedParts::size);
+        if let Some(signed_parts) = signed_parts
             && signed_parts.issued_by(upstream)
         {
             fetched.insert(number, signed_parts);

@@ -260,3 +260,53 @@ fn a_call_that_is_named_many_times_does_not_restore_its_response_as_often() {
     let count = is_restored.iter().filter(|restored| **restored).count();
     assert!((2..=1 + MAX_REPEATED_BYTES / text.len()).contains(&count));
 }
+
+/// As many responses as there are calls, each as large as one may be.
+#[derive(Debug)]
+struct LargeResponses;
+
+impl SignatureLookup for LargeResponses {
+    fn response_of_call(&self, call_id: &str) -> Option<u64> {
+        call_id.parse().ok()
+    }
+
+    fn signed_parts(&self, response: u64) -> Option<SignedParts> {
+        Some(SignedParts(vec![
+            SignedPart::Reasoning {
+                text: "x".repeat(MAX_BYTES / 2),
+                signature: Some(signature(Issuer::Thinking, "one")),
+            },
+            SignedPart::Call {
+                id: response.to_string(),
+                name: "look".to_owned(),
+                signature: None,
+            },
+        ]))
+    }
+}
+
+#[test]
+fn a_short_request_that_names_many_responses_does_not_become_a_long_one() {
+    let mut asked = Request::default();
+    for number in 0..200 {
+        let id = number.to_string();
+        asked
+            .turns
+            .extend(request(vec![sent_call(&id, "look")]).turns);
+        asked.turns.push(Turn {
+            role: Role::User,
+            parts: Vec::new(),
+            at: None,
+        });
+    }
+    restore(&mut asked, Format::Messages, &LargeResponses);
+    let is_restored = |turn: &&Turn<'_>| turn.parts.len() > 1;
+    let restored = asked.turns.iter().filter(is_restored).count();
+    assert!(
+        (1..=2 * MAX_FETCHED_BYTES / MAX_BYTES).contains(&restored),
+        "{restored}"
+    );
+    // An upstream verifies the last ones.
+    let last = &asked.turns[asked.turns.len() - 2];
+    assert!(is_restored(&last));
+}
