@@ -6,22 +6,19 @@ use std::time::{Duration, Instant};
 use http::HeaderName;
 use jiff::Timestamp;
 
-use super::context::{RequestContext, RequestCost};
+use super::context::{RESERVED_TIME, RequestContext, RequestCost};
 use crate::access::{self, Leases, PendingReservation, Reserve};
 use crate::formats::{HeaderFields, Operation};
 use crate::metrics::ServedRequest;
-use crate::model::{ApiError, Format, MAX_AMOUNT_LEN, UsageRecord};
+use crate::model::{ApiError, Format, MAX_AMOUNT_LEN, Money, UsageRecord};
 use crate::runtime::{Attempt, Prices};
-use crate::translate::{BodyEstimate, MeasuredUsage};
+use crate::translate::{BodyEstimate, MeasuredUsage, max_tokens_of_text};
 
 /// The output of models that do not say how long it may be, where the request does not either.
 const DEFAULT_OUTPUT_TOKENS: u64 = 4096;
 
 /// The input of models that do not say how much they take: as much as the largest ones.
 const DEFAULT_INPUT_TOKENS: u64 = 1 << 20;
-
-/// The longest response where time has a price, and nothing ends an attempt sooner.
-const DEFAULT_DURATION: Duration = Duration::from_secs(60);
 
 const COST: HeaderName = HeaderName::from_static("x-omniglot-cost");
 pub(super) const ESTIMATED: HeaderName = HeaderName::from_static("x-omniglot-estimated");
@@ -59,7 +56,7 @@ pub(super) fn reserve(
     let input_of = |attempt: &Attempt| max_input(estimate, attempt, ctx.client.format());
     let highest_of = |attempt: &Attempt| {
         let prices = attempt.settings.prices?;
-        let longest = attempt.timeouts.total.unwrap_or(DEFAULT_DURATION);
+        let longest = attempt.timeouts.total.unwrap_or(RESERVED_TIME);
         let output = max_output(limit.output, attempt).saturating_mul(limit.choices);
         Some(prices.max_cost(input_of(attempt).tokens, output, milliseconds(longest)))
     };
@@ -76,6 +73,49 @@ pub(super) fn reserve(
         }
         Reserve::Pending(waiting) => Ok(Some(waiting)),
     }
+}
+
+/// What a translated body may have beyond the client's without more being reserved: the names of its fields.
+const USUAL_GROWTH: u64 = 1024;
+
+/// The growth of a translated body that nothing is reserved for yet, and what it may cost.
+pub(super) struct UnreservedGrowth {
+    bytes: u64,
+    most: Money,
+}
+
+/// Finds how much longer the translated body is than the one that the reservation is for: references in
+/// schemas are resolved, and stored signatures restored. `None`: no more needs to be reserved.
+pub(super) fn unreserved_growth(ctx: &RequestContext, length: usize) -> Option<UnreservedGrowth> {
+    if !ctx.billing.is_reserved() {
+        return None;
+    }
+    let expected = ctx.route.body.len() as u64 + USUAL_GROWTH;
+    let bytes = (length as u64).checked_sub(expected)?;
+    let more = bytes.checked_sub(ctx.billing.reserved_growth());
+    let more = more.filter(|more| *more > 0)?;
+    let prices = ctx.route.current()?.settings.prices?;
+    let most = prices.max_input_cost(max_tokens_of_text(more));
+    Some(UnreservedGrowth { bytes, most })
+}
+
+/// Reserves the cost of the growth of a body, or waits for a lease.
+pub(super) async fn reserve_growth(
+    leases: Option<&Leases>,
+    ctx: &mut RequestContext,
+    growth: UnreservedGrowth,
+) -> Result<(), ApiError> {
+    let Some(key) = ctx.client.key() else {
+        return Ok(());
+    };
+    let reserved = match access::reserve(leases, key, growth.most, Timestamp::now())? {
+        Reserve::Ready(reservation) => reservation,
+        Reserve::Pending(waiting) => Some(waiting.wait().await?),
+    };
+    if let Some(reserved) = reserved {
+        ctx.billing.add_reservation(growth.bytes, reserved);
+    }
+    Ok(())
 }
 
 /// The most input that an attempt may be billed for.

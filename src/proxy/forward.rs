@@ -12,6 +12,7 @@ use pingora_http::RequestHeader;
 use pingora_proxy::{ProxyHttp as _, Session};
 use tokio::time::timeout;
 
+use super::billing;
 use super::context::RequestContext;
 use super::gateway::Gateway;
 use super::local;
@@ -131,8 +132,21 @@ impl Gateway {
             .await?;
         let body = (body.unwrap_or_default(), ctx.attempt.take_rest_of_body());
         let length = body.0.len() + body.1.len();
+        self.reserve_growth(ctx, length).await?;
         let header = set_target_and_length(session.req_header(), header, ctx, length)?;
         Ok(UpstreamRequest { header, body })
+    }
+
+    /// Reserves more for a body that became longer in translation than what was reserved for.
+    async fn reserve_growth(&self, ctx: &mut RequestContext, length: usize) -> Result<()> {
+        let Some(growth) = billing::unreserved_growth(ctx, length) else {
+            return Ok(());
+        };
+        let reserving = Box::pin(billing::reserve_growth(self.leases.as_deref(), ctx, growth));
+        match reserving.await {
+            Ok(()) => Ok(()),
+            Err(api_error) => Err(ctx.withdraw_attempt(api_error)),
+        }
     }
 
     /// Connects, sends the request and waits for the header. An idle connection that turns out to

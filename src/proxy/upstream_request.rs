@@ -208,12 +208,7 @@ impl Gateway {
                 ctx.attempt.set_rest_of_body(body);
                 Ok(first)
             }
-            Err(api_error) => {
-                ctx.route.withdraw_attempt();
-                let mut error = ctx.set_error(api_error);
-                error.set_retry(ctx.may_retry());
-                Err(error)
-            }
+            Err(api_error) => Err(ctx.withdraw_attempt(api_error)),
         }
     }
 }

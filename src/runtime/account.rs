@@ -144,6 +144,11 @@ impl Reservation {
         self.is_lease_low
     }
 
+    /// Adds another reservation of the same account.
+    pub fn add(&mut self, mut more: Reservation) {
+        self.amount += std::mem::take(&mut more.amount);
+    }
+
     /// Replaces the reservation by the real cost when the request has ended.
     pub fn settle(mut self, cost: Money, now: Timestamp) {
         // Under one lock, so that at no moment less counts than is used.

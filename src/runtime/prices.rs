@@ -63,12 +63,17 @@ impl Prices {
 
     /// The highest possible cost of so many tokens, whatever kind they turn out to be.
     pub fn max_cost(&self, input: u64, output: u64, milliseconds: u64) -> Money {
-        let input_price = self.input.max(self.cached_input).max(self.cache_write);
         let output_price = self.output.max(self.thinking).max(self.image_output);
-        input_price.times(input)
+        self.max_input_cost(input)
             + output_price.times(output)
             + self.per_request
             + self.per_millisecond.times(milliseconds)
+    }
+
+    /// The highest possible cost of so many tokens of input.
+    pub fn max_input_cost(&self, input: u64) -> Money {
+        let price = self.input.max(self.cached_input).max(self.cache_write);
+        price.times(input)
     }
 
     /// Tells whether the model is charged by time.

@@ -102,13 +102,18 @@ impl BodyEstimate {
     /// Returns an upper estimate of the tokens in the body, and of the images that it links to.
     pub fn max_tokens(self) -> u64 {
         let links = self.linked_images * MAX_TOKENS_PER_LINK;
-        self.text.div_ceil(MIN_BYTES_PER_TOKEN) + self.data_tokens() + links
+        max_tokens_of_text(self.text) + self.data_tokens() + links
     }
 
     const fn data_tokens(self) -> u64 {
         // At most 1000 tokens per page: no overflow below an exabyte.
         self.pages * TOKENS_PER_PAGE
     }
+}
+
+/// Returns an upper estimate of the tokens in so many bytes of text.
+pub const fn max_tokens_of_text(bytes: u64) -> u64 {
+    bytes.div_ceil(MIN_BYTES_PER_TOKEN)
 }
 
 /// About how many bytes look like data.

@@ -31,8 +31,12 @@ struct World {
 
 impl World {
     fn new() -> World {
+        World::with_config(CONFIG)
+    }
+
+    fn with_config(config: &str) -> World {
         let folder = tempfile::tempdir().expect("a folder");
-        let config = config::parse("test.yaml", CONFIG, &|_| None);
+        let config = config::parse("test.yaml", config, &|_| None);
         World {
             runtime: Runtime::new(config.expect("a good config")),
             metrics: Arc::default(),
@@ -175,4 +179,15 @@ async fn a_request_that_was_not_sent_is_not_recorded() {
     ctx.attempt.clear_sent();
     drop(ctx);
     assert!(world.usage_records().await.is_empty() && world.spent().is_zero());
+}
+
+#[tokio::test]
+async fn time_that_is_paid_for_ends_with_what_is_reserved() {
+    let words = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"four\"}}]}\n\n";
+    let free = World::new().context(words);
+    assert_eq!(free.deadline(), None);
+    let timed = CONFIG.replace("output: 10", "output: 10, per_second: 0.001");
+    let timed = World::with_config(&timed).context(words);
+    let latest = tokio::time::Instant::now() + RESERVED_TIME;
+    assert!(timed.deadline().is_some_and(|deadline| deadline <= latest));
 }

@@ -1,6 +1,7 @@
 //! The billing part of a request: what it may cost and has cost.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::journal::Journal;
 use crate::metrics::Metrics;
@@ -8,9 +9,14 @@ use crate::model::Money;
 use crate::runtime::Reservation;
 use crate::translate::MeasuredUsage;
 
+/// The longest response where time has a price, and nothing ends an attempt sooner.
+pub(in crate::proxy) const RESERVED_TIME: Duration = Duration::from_secs(60);
+
 /// What the request may cost and has cost.
 pub(in crate::proxy) struct BillingState {
     reservation: Option<Reservation>,
+    /// The bytes of a translated body beyond the client's that are reserved for too.
+    reserved_growth: u64,
     /// About how many tokens were sent, once the body is gone.
     input_tokens: Option<u64>,
     cost: Option<RequestCost>,
@@ -35,6 +41,7 @@ impl BillingState {
     pub(super) fn new(metrics: Arc<Metrics>, journal: Option<Arc<Journal>>) -> BillingState {
         BillingState {
             reservation: None,
+            reserved_growth: 0,
             input_tokens: None,
             cost: None,
             recorded: false,
@@ -46,6 +53,23 @@ impl BillingState {
 
     pub(in crate::proxy) fn set_reservation(&mut self, reservation: Option<Reservation>) {
         self.reservation = reservation;
+    }
+
+    pub(in crate::proxy) const fn is_reserved(&self) -> bool {
+        self.reservation.is_some()
+    }
+
+    pub(in crate::proxy) const fn reserved_growth(&self) -> u64 {
+        self.reserved_growth
+    }
+
+    /// Adds what is reserved for the growth of the body to so many bytes more than the client sent.
+    pub(in crate::proxy) fn add_reservation(&mut self, growth: u64, more: Reservation) {
+        self.reserved_growth = growth;
+        match &mut self.reservation {
+            Some(reservation) => reservation.add(more),
+            none => *none = Some(more),
+        }
     }
 
     pub(in crate::proxy) fn take_reservation(&mut self) -> Option<Reservation> {

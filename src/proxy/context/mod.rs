@@ -18,7 +18,7 @@ use client::ClientState;
 use response::ResponseState;
 use route::RouteState;
 
-pub(super) use billing::RequestCost;
+pub(super) use billing::{RESERVED_TIME, RequestCost};
 
 use super::conversation_store::ConversationScope;
 use super::timer::ReusableTimer;
@@ -90,10 +90,13 @@ impl RequestContext {
             .into_iter()
             .chain(self.route.retry_deadline())
             .min();
-        let total = self
-            .route
-            .current()
-            .and_then(|attempt| attempt.timeouts.total);
+        let total = self.route.current().and_then(|attempt| {
+            let prices = attempt.settings.prices;
+            let is_paid = self.billing.is_reserved() && prices.is_some_and(|it| it.charges_time());
+            // No more time is reserved.
+            let reserved = is_paid.then_some(RESERVED_TIME);
+            attempt.timeouts.total.or(reserved)
+        });
         self.attempt
             .start(first_content, total.map(|limit| now + limit));
         self.response.reset();
@@ -110,6 +113,14 @@ impl RequestContext {
         !self.response.header_sent()
             && self.route.next().is_some()
             && self.route.retry_deadline().is_none_or(in_time)
+    }
+
+    /// Takes the current attempt back, whose request cannot be sent; another upstream may get it.
+    pub(in crate::proxy) fn withdraw_attempt(&mut self, api_error: ApiError) -> Box<Error> {
+        self.route.withdraw_attempt();
+        let mut error = self.set_error(api_error);
+        error.set_retry(self.may_retry());
+        error
     }
 
     /// Keeps an error for `fail_to_proxy`. The returned error says whether another attempt may follow.

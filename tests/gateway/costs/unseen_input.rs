@@ -122,6 +122,30 @@ async fn a_reference_in_the_second_of_two_fields_is_reserved_too() {
     }
 }
 
+/// The upstream does not know references in schemas: they are resolved, and the request becomes a longer one.
+#[tokio::test]
+async fn a_request_that_becomes_longer_is_reserved_as_it_is_sent() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&config(mock.address, CAPPED, &models()));
+    let long = json!({"type": "string", "description": "x".repeat(2000)});
+    let refer = |count: usize| {
+        let names = (0..count).map(|number| format!("p{number}"));
+        let properties = names.map(|name| (name, json!({"$ref": "#/$defs/long"})));
+        let properties: serde_json::Map<String, Value> = properties.collect();
+        json!({"tools": [{"type": "function", "function": {"name": "look", "parameters": {
+            "type": "object", "properties": properties, "$defs": {"long": long}}}}]})
+    };
+    // 200 times 2000 characters cost far more than the cap of 10, and 2 times far less.
+    for (count, status) in [(200, 429), (2, 200)] {
+        for (model, expected) in [("dear-native", status), ("dear-messages", 200)] {
+            let mut more = refer(count);
+            more["messages"] = user(json!("mock:usage=1,0,1,0 mock:text=hi"));
+            let sent = send_to(&gateway, "chat", "key-capped", model, more).await;
+            assert_eq!(sent.status, expected, "{count} to {model}: {}", sent.text());
+        }
+    }
+}
+
 /// Links to images are bounded: models scale large ones down.
 #[tokio::test]
 async fn a_linked_image_is_reserved_as_a_large_one() {
