@@ -13,6 +13,9 @@ use pingora::services::background::BackgroundService;
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 
+use super::write_timeout::WriteTimeout;
+use crate::config::ClientTimeouts;
+
 /// More than any monitoring needs at once.
 const MAX_CONNECTIONS: usize = 32;
 
@@ -23,26 +26,28 @@ const REST: Duration = Duration::from_millis(100);
 pub(super) struct AdminService {
     listener: Mutex<Option<TcpListener>>,
     router: axum::Router,
-    header_timeout: Duration,
+    timeouts: ClientTimeouts,
 }
 
 impl AdminService {
     pub(super) fn new(
         listener: TcpListener,
         router: axum::Router,
-        header_timeout: Duration,
+        timeouts: ClientTimeouts,
     ) -> AdminService {
         AdminService {
             listener: Mutex::new(Some(listener)),
             router,
-            header_timeout,
+            timeouts,
         }
     }
 
-    async fn serve(stream: TcpStream, router: axum::Router, header_timeout: Duration) {
+    async fn serve(stream: TcpStream, router: axum::Router, timeouts: ClientTimeouts) {
+        // A client that asks on and on and reads nothing would keep its connection for ever.
+        let stream = WriteTimeout::new(stream, timeouts.write_idle);
         let serving = http1::Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(header_timeout)
+            .header_read_timeout(timeouts.header)
             .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
         if let Err(error) = serving.await {
             log::debug!("a connection of the admin port: {error}");
@@ -63,9 +68,9 @@ impl BackgroundService for AdminService {
         while let Ok(permit) = connections.clone().acquire_owned().await {
             match listener.accept().await {
                 Ok((stream, _)) => {
-                    let (router, header_timeout) = (self.router.clone(), self.header_timeout);
+                    let (router, timeouts) = (self.router.clone(), self.timeouts);
                     tokio::spawn(async move {
-                        AdminService::serve(stream, router, header_timeout).await;
+                        AdminService::serve(stream, router, timeouts).await;
                         drop(permit);
                     });
                 }

@@ -11,6 +11,7 @@ mod memory;
 mod reload;
 mod signals;
 mod store_service;
+mod write_timeout;
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -129,7 +130,7 @@ pub fn run(start: StartOptions) -> Result<()> {
     let mut server = Server::new_with_opt_and_conf(None, conf);
     server.bootstrap();
     let conf = server.configuration.clone();
-    let header_timeout = server_settings.timeouts.header;
+    let timeouts = server_settings.timeouts;
     let stopped = Arc::new(AtomicBool::new(false));
     let tasks = store_service
         .as_ref()
@@ -194,7 +195,7 @@ pub fn run(start: StartOptions) -> Result<()> {
     };
     server.add_service(background_service("reload", reload));
     if let Some(listener) = admin_listener {
-        let service = AdminService::new(listener, admin::router(admin), header_timeout);
+        let service = AdminService::new(listener, admin::router(admin), timeouts);
         server.add_service(background_service("admin", service));
     }
     if let Some(listener) = start.mock {

@@ -93,6 +93,25 @@ async fn a_slow_header_at_the_admin_port_is_closed() {
 }
 
 #[tokio::test]
+async fn a_client_that_reads_no_response_of_the_admin_port_is_closed() {
+    let mock = Mock::start();
+    let gateway = start(&mock, "timeouts: {write_idle: 300ms}");
+    let url = gateway.admin_url("/metrics");
+    let address = url.split('/').nth(2).expect("an address");
+    let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
+    socket.set_recv_buffer_size(4096).expect("a small buffer");
+    let connected = socket.connect(address.parse().expect("an address")).await;
+    let mut stream = connected.expect("a connection");
+    let asking = async {
+        // It asks on and on, until nobody listens any more.
+        let request = b"GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n";
+        while stream.write_all(request).await.is_ok() {}
+    };
+    let ended = timeout(TIMEOUT, asking).await;
+    assert!(ended.is_ok(), "it is still asking");
+}
+
+#[tokio::test]
 async fn held_connections_leave_room_for_the_admin_port_and_end_at_a_limit() {
     let mock = Mock::start();
     for limit in ["max_connections: 3", "max_connections_per_address: 3"] {
