@@ -93,13 +93,14 @@ pub(super) async fn respond_failure(
     ctx: &mut RequestContext,
     error: &Error,
 ) -> bool {
+    // Also where the attempt before failed: nobody is there to hear of it.
+    if is_downstream(error) {
+        ctx.client.set_left();
+        ctx.response.set_status(499);
+        return false;
+    }
     match ctx.response.take_error() {
         Some(api_error) => respond_error(session, ctx, &api_error).await.is_ok(),
-        None if is_downstream(error) => {
-            ctx.client.set_left();
-            ctx.response.set_status(499);
-            false
-        }
         None => {
             log::error!("{}: {error}", ctx.client.request_id());
             let api_error = ApiError::new(ApiErrorKind::Internal, "the gateway failed");

@@ -1,7 +1,8 @@
 //! The access log: one line of JSON per request, with its usage and without its content.
 
 use omniglot_test_support::{
-    FORMATS, Gateway, KEY, Mock, Stderr, every_format_config, free_address, new_client, request,
+    FORMATS, Gateway, Http1Connection, KEY, Mock, Stderr, every_format_config, free_address,
+    http1_post, new_client, request, wait_until,
 };
 use serde_json::Value;
 
@@ -254,6 +255,35 @@ async fn a_client_that_disconnects_is_logged_as_499() {
     assert!(line_of(&lines, &id)["first_byte_ms"].is_number());
     let other = lines.iter().find(|line| line["request_id"] != id);
     assert!(other.expect("the other line")["first_byte_ms"].is_null());
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_before_the_next_attempt_is_logged_as_499() {
+    let mock = Mock::start();
+    let config = logged(&every_format_config(mock.address));
+    let again = "{id: again, retries: {attempts: 2, backoff: 20s}, upstreams: [{name: mock-chat}]}";
+    let gateway = Gateway::start(&format!("{config}  - {again}\n"));
+    let (path, body) = request("chat", "again", "mock:error=500 mock:name=left", false);
+    let mut connection = Http1Connection::connect(gateway.address).await;
+    connection
+        .send(http1_post(&path, "", &body.to_string()))
+        .await;
+    mock.until_seen("left", "started", 1).await;
+    wait_until("the first attempt has failed", async || {
+        let failures = gateway.metric("omniglot_upstream_failures_total").await;
+        failures.iter().any(|line| line.ends_with(" 1"))
+    })
+    .await;
+    drop(connection);
+
+    let lines = lines(gateway);
+    let expected = [
+        ("status", 499.into()),
+        ("upstream", "mock-chat".into()),
+        ("attempts", 1.into()),
+    ];
+    assert_eq!(lines.len(), 1);
+    assert_fields(&lines[0], &expected);
 }
 
 #[tokio::test]
