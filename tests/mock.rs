@@ -621,3 +621,18 @@ async fn tool_loops_end() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_response_that_it_was_to_store_is_refused_in_its_own_words() {
+    let mock = Mock::start().await;
+    let body = json!({"model": "demo", "input": "Hi", "previous_response_id": "resp_1"});
+    let refused = mock.post("/v1/responses", &body).await;
+    assert_eq!(refused.status(), 400);
+    let refused: Value = refused.json().await.unwrap();
+    let message = refused["error"]["message"].as_str().unwrap();
+    assert!(
+        message.contains("the mock stores no responses"),
+        "{message}"
+    );
+    assert!(!message.contains("server."), "{message}");
+}

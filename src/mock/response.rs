@@ -23,6 +23,7 @@ pub(super) const EVENTS: &str = "text/event-stream";
 const HTML: &str = "text/html; charset=utf-8";
 const PAGE: &str = "<!doctype html><title>Mock</title><h1>This is a page, not an answer</h1>\n";
 const BROKEN: &str = r#"{"mock": "broken"#;
+const PREVIOUS_RESPONSE: &str = "previous_response_id";
 const RETRY_AFTER: Duration = Duration::from_secs(7);
 
 /// A response of the mock.
@@ -88,6 +89,16 @@ pub(super) fn generate(
     })
 }
 
+/// Explains why a response cannot be continued: the format's own error is that of a gateway with its settings.
+fn explain_stored_state(mut api_error: ApiError) -> ApiError {
+    if api_error.param.as_deref() == Some(PREVIOUS_RESPONSE) {
+        api_error.message = format!(
+            "{PREVIOUS_RESPONSE}: the mock stores no responses; send the whole conversation in `input`"
+        );
+    }
+    api_error
+}
+
 fn plan_conversation(
     endpoint: &MockEndpoint,
     received: &MockRequest,
@@ -109,7 +120,10 @@ fn plan_conversation(
     let counter = count_tokens::counter_of(endpoint);
     let request = match counter {
         Some(counter) => count_tokens::decode(counter, endpoint, &received.body)?,
-        None => codec.decode_request(&head, &received.body, &mut Losses::default())?,
+        None => {
+            let decoded = codec.decode_request(&head, &received.body, &mut Losses::default());
+            decoded.map_err(explain_stored_state)?
+        }
     };
     let body_model = fields.model.as_ref().map(|model| model.name.as_ref());
     let model = head.path_model.or(body_model).unwrap_or("mock");
