@@ -11,7 +11,7 @@ use pingora_core::protocols::http::ServerSession;
 use super::context::RequestContext;
 use super::timer::within;
 use crate::model::{ApiError, ApiErrorKind, Format, truncated};
-use crate::runtime::BodyMemoryShare;
+use crate::runtime::{BodyMemoryShare, NoBodyMemory};
 use crate::translate::BodyBuffer;
 
 /// When a request that found no memory may be sent again: others are over soon.
@@ -82,11 +82,15 @@ pub(super) fn count_memory(
     bytes: usize,
     limit: usize,
 ) -> Result<(), ApiError> {
-    if memory.grow_to(bytes, limit) {
-        return Ok(());
-    }
+    let held = match memory.grow_to(bytes, limit) {
+        Ok(()) => return Ok(()),
+        Err(NoBodyMemory::Full) => format!("as much as they may, {limit} bytes"),
+        Err(NoBodyMemory::KeyShare) => {
+            format!("as much as those of one API key may, half of {limit} bytes")
+        }
+    };
     let message = format!(
-        "the requests in flight hold as much as they may, {limit} bytes (server.body_memory): send this one again later"
+        "the requests in flight hold {held} (server.body_memory): send this one again later"
     );
     let mut api_error = ApiError::new(ApiErrorKind::Overloaded, message);
     api_error.retry_after = Some(RETRY_AFTER);

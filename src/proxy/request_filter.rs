@@ -74,7 +74,9 @@ impl Gateway {
         else {
             return self.answer_locally(session, ctx, &endpoint).await;
         };
-        ctx.route.body_memory = self.runtime.state.body_memory();
+        if let Some(key) = ctx.client.key() {
+            ctx.route.body_memory = self.runtime.state.body_memory(&key.limiter);
+        }
         let body = match request_body::read(session, ctx).await {
             Ok(body) => body,
             Err(BodyError::ClientGone(error)) => return Err(error),

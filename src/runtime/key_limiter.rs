@@ -1,6 +1,6 @@
 //! The rate limiter of a key: token buckets for requests and tokens per minute, and a limit of concurrent requests.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -14,6 +14,8 @@ const MINUTE: f64 = 60.0;
 pub struct KeyLimiter {
     buckets: Mutex<Buckets>,
     in_flight: AtomicU64,
+    /// The memory that the bodies of its requests take.
+    body_bytes: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -49,6 +51,10 @@ impl Drop for KeyPermit {
 }
 
 impl KeyLimiter {
+    pub(super) const fn body_bytes(&self) -> &AtomicUsize {
+        &self.body_bytes
+    }
+
     /// Admits one request, or returns the limit that is reached. A refused request takes nothing.
     pub fn admit(
         self: &Arc<KeyLimiter>,

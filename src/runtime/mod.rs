@@ -20,7 +20,7 @@ mod upstream_load;
 pub use account::{
     Account, Cap, CapExceeded, LeaseAction, Reservation, ReservationResult, ReserveError,
 };
-pub use body_memory::BodyMemoryShare;
+pub use body_memory::{BodyMemoryShare, NoBodyMemory};
 pub use conversations::{ConversationError, Conversations, KeySignatures, StoredConversationTurn};
 pub use fair_shares::{FairShares, MemoryShare};
 pub use health::Health;

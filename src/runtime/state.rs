@@ -77,9 +77,9 @@ impl RuntimeState {
         self.accounts.find(key_id)
     }
 
-    /// The memory of one more body.
-    pub fn body_memory(&self) -> BodyMemoryShare {
-        BodyMemoryShare::new(self.body_memory.clone())
+    /// The memory of one more body, of a request of the key with this limiter.
+    pub fn body_memory(&self, key: &Arc<KeyLimiter>) -> BodyMemoryShare {
+        BodyMemoryShare::new(self.body_memory.clone(), key.clone())
     }
 
     /// Called when a snapshot has been replaced.

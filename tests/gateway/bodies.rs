@@ -355,7 +355,9 @@ async fn a_body_in_single_bytes_arrives_and_an_empty_one_is_refused() {
 async fn bodies_that_would_take_too_much_memory_together_wait_outside() {
     let mock = Mock::start();
     let upstream = format!("base_url: \"http://{}/v1\"", mock.address);
-    let gateway = Gateway::start(&single_upstream_config("body_memory: 1MiB", &upstream));
+    let config = single_upstream_config("body_memory: 1MiB", &upstream);
+    let other = "keys: [{name: other, secret: key-of-another-one}, ";
+    let gateway = Gateway::start(&config.replace("keys: [", other));
     let large = body(700 << 10);
     let mut first = Http1Connection::connect(gateway.address).await;
     let length = format!(
@@ -367,7 +369,8 @@ async fn bodies_that_would_take_too_much_memory_together_wait_outside() {
     assert_eq!(waiting.status(), 100);
     // The first one has all of its memory before any of its bytes.
     for sent in [Body::from(large.clone()), in_pieces(&large, 100_000)] {
-        let client = new_client().post(gateway.url(CHAT)).bearer_auth(KEY);
+        let client = new_client().post(gateway.url(CHAT));
+        let client = client.bearer_auth("key-of-another-one");
         let asked = client.header("content-type", "application/json").body(sent);
         let refused = asked.send().await.expect("a reply");
         assert_eq!(refused.status(), 503);
@@ -379,6 +382,34 @@ async fn bodies_that_would_take_too_much_memory_together_wait_outside() {
     let served = first.read_message().await.expect("a reply");
     assert_eq!(served.status(), 200);
     assert!(served.text().contains(&digest(&large)));
+    let client = new_client().post(gateway.url(CHAT)).bearer_auth(KEY);
+    let asked = client.header("content-type", "application/json");
+    let served = asked.body(large).send().await.expect("a reply");
+    assert_eq!(served.status(), 200);
+}
+
+/// One key announces large bodies and sends nothing of them.
+#[tokio::test]
+async fn the_bodies_of_one_key_leave_memory_to_others() {
+    let mock = Mock::start();
+    let upstream = format!("base_url: \"http://{}/v1\"", mock.address);
+    let config = single_upstream_config("body_memory: 1MiB", &upstream);
+    let greedy = "keys: [{name: greedy, secret: greedy-key-of-another}, ";
+    let gateway = Gateway::start(&config.replace("keys: [", greedy));
+    let large = body(300 << 10);
+    let head = format!(
+        "POST {CHAT} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer greedy-key-of-another\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\nexpect: 100-continue\r\n\r\n",
+        large.len()
+    );
+    let mut held = Vec::new();
+    for status in [100, 503, 503] {
+        let mut connection = Http1Connection::connect(gateway.address).await;
+        connection.send(&head).await;
+        let answer = connection.read_head().await.expect("a head");
+        assert_eq!(answer.status(), status);
+        held.push(connection);
+    }
     let client = new_client().post(gateway.url(CHAT)).bearer_auth(KEY);
     let asked = client.header("content-type", "application/json");
     let served = asked.body(large).send().await.expect("a reply");
