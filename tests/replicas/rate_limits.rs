@@ -8,7 +8,7 @@ use omniglot_test_support::{
     Gateway, Mock, Redis, Response, Stderr, TcpProxy, client, request, send, wait_for, wait_until,
 };
 
-const KEY: &str = "key-of-many";
+pub const KEY: &str = "key-of-many";
 
 fn config(mock: &Mock, address: &str, limits: &str) -> String {
     format!(
@@ -21,13 +21,13 @@ fn config(mock: &Mock, address: &str, limits: &str) -> String {
     )
 }
 
-struct ThreeGateways {
-    mock: Mock,
+pub struct ThreeGateways {
+    pub mock: Mock,
     address: String,
-    gateways: Vec<Gateway>,
+    pub gateways: Vec<Gateway>,
 }
 
-fn start_three(redis: &Redis, limits: &str) -> ThreeGateways {
+pub fn start_three(redis: &Redis, limits: &str) -> ThreeGateways {
     let mock = Mock::start();
     let address = format!("redis://127.0.0.1:{}/{}", redis.port(), redis.database());
     let config = config(&mock, &address, limits);
@@ -44,7 +44,7 @@ fn limited_request(gateway: &Gateway, key: &str, words: &str) -> reqwest::Reques
     asked.json(&body)
 }
 
-async fn send_request(gateway: &Gateway, words: &str) -> Response {
+pub async fn send_request(gateway: &Gateway, words: &str) -> Response {
     send(limited_request(gateway, KEY, words)).await
 }
 
@@ -56,7 +56,7 @@ async fn decided_alone(gateway: &Gateway) -> u64 {
     number.and_then(|text| text.parse().ok()).expect("a number")
 }
 
-async fn any_alone(gateways: &[Gateway]) -> bool {
+pub async fn any_alone(gateways: &[Gateway]) -> bool {
     for gateway in gateways {
         if decided_alone(gateway).await > 0 {
             return true;
