@@ -137,7 +137,9 @@ impl Gateway {
             return Ok(permit);
         }
         let upstream = &attempt.upstream.clone();
-        let queued = async { Ok(upstream.load.acquire(&upstream.concurrency).await) };
+        let key = ctx.client.key().map(|key| key.id.clone());
+        let key = key.unwrap_or_else(|| "".into());
+        let queued = async { Ok(upstream.load.acquire(&upstream.concurrency, &key).await) };
         let refused = match unless_gone(session, ctx.deadline(), pin!(queued)).await {
             Ok(Ok(permit)) => return Ok(permit),
             Ok(Err(refused)) => refused,

@@ -114,12 +114,12 @@ async fn the_least_loaded_for_its_weight_comes_first() {
             .clone()
     };
     let (a, b) = (upstream("a"), upstream("b"));
-    let _b = b.load.acquire(&b.concurrency).await;
+    let _b = b.load.acquire(&b.concurrency, &"k".into()).await;
     assert_eq!(names(&runtime, None), "ab");
-    let _one = a.load.acquire(&a.concurrency).await;
+    let _one = a.load.acquire(&a.concurrency, &"k".into()).await;
     assert_eq!(names(&runtime, None), "ab");
-    let _two = a.load.acquire(&a.concurrency).await;
-    let _three = a.load.acquire(&a.concurrency).await;
+    let _two = a.load.acquire(&a.concurrency, &"k".into()).await;
+    let _three = a.load.acquire(&a.concurrency, &"k".into()).await;
     assert_eq!(names(&runtime, None), "ba");
 }
 
