@@ -88,11 +88,7 @@ async fn metrics(State(admin): State<Arc<Admin>>) -> impl IntoResponse {
 
 fn upstream_status(snapshot: &Snapshot) -> Vec<UpstreamStatus> {
     let mut models: HashMap<Arc<str>, Vec<_>> = HashMap::new();
-    for target in snapshot
-        .ordered_models
-        .iter()
-        .flat_map(|model| &model.targets)
-    {
+    for target in snapshot.models.iter().flat_map(|model| &model.targets) {
         let of_upstream = models.entry(target.upstream.name.clone()).or_default();
         of_upstream.push((target.model.clone(), target.health.is_open()));
     }

@@ -19,8 +19,15 @@ const CREATED_AT: &str = "1970-01-01T00:00:00Z";
 /// Page numbers are echoed, and JavaScript counts exactly up to here.
 const LAST_PAGE_NUMBER: usize = (1 << 53) - 1;
 
+/// A name on offer, and the model that serves it.
+#[derive(Clone, Copy)]
+pub struct CatalogEntry<'a> {
+    pub id: &'a str,
+    pub model: &'a ModelConfig,
+}
+
 /// `GET /api/models`. The models come in config order, as everywhere in this module.
-pub fn public_page(models: &[&ModelConfig], query: Option<&str>) -> Result<Vec<u8>, ApiError> {
+pub fn public_page(models: &[CatalogEntry<'_>], query: Option<&str>) -> Result<Vec<u8>, ApiError> {
     let query = Query::new(query);
     let page = query.number(&["page"], 1..=LAST_PAGE_NUMBER)?.unwrap_or(1);
     let page_size = query.number(&["page_size"], 1..=500)?.unwrap_or(50);
@@ -30,7 +37,7 @@ pub fn public_page(models: &[&ModelConfig], query: Option<&str>) -> Result<Vec<u
         page,
         page_size,
         total: models.len(),
-        data: shown.iter().map(|model| public_record(model)).collect(),
+        data: shown.iter().map(|entry| public_record(*entry)).collect(),
     }))
 }
 
@@ -70,11 +77,12 @@ struct PublicPricing<'a> {
     image_output: Option<Box<RawValue>>,
 }
 
-fn public_record(model: &ModelConfig) -> PublicRecord<'_> {
+fn public_record(entry: CatalogEntry<'_>) -> PublicRecord<'_> {
+    let model = entry.model;
     let pricing = &model.pricing;
     let price = |amount: &Option<Amount>| amount.as_ref().and_then(json_number);
     PublicRecord {
-        id: &model.id,
+        id: entry.id,
         provider: &model.provider,
         model_type: &model.model_type,
         features: &model.features,
@@ -107,7 +115,7 @@ fn json_number(amount: &Amount) -> Option<Box<RawValue>> {
 /// `GET /v1/models` and `GET /v1beta/models`, from the models that the key may use.
 pub fn list(
     shape: Format,
-    models: &[&ModelConfig],
+    models: &[CatalogEntry<'_>],
     query: Option<&str>,
 ) -> Result<Vec<u8>, ApiError> {
     let query = Query::new(query);
@@ -119,11 +127,11 @@ pub fn list(
 }
 
 /// `GET /v1/models/{id}` and `GET /v1beta/models/{id}`.
-pub fn single(shape: Format, model: &ModelConfig) -> Vec<u8> {
+pub fn single(shape: Format, entry: CatalogEntry<'_>) -> Vec<u8> {
     match shape {
-        Format::Chat | Format::Responses | Format::Images => json(&chat_record(model)),
-        Format::Messages => json(&messages_record(model)),
-        Format::Native => json(&native_record(model)),
+        Format::Chat | Format::Responses | Format::Images => json(&chat_record(entry)),
+        Format::Messages => json(&messages_record(entry)),
+        Format::Native => json(&native_record(entry)),
     }
 }
 
@@ -142,19 +150,19 @@ struct ChatRecord<'a> {
 }
 
 /// Whole: this format has no pages.
-fn chat_list(models: &[&ModelConfig]) -> Vec<u8> {
+fn chat_list(models: &[CatalogEntry<'_>]) -> Vec<u8> {
     json(&ChatList {
         object: "list",
-        data: models.iter().map(|model| chat_record(model)).collect(),
+        data: models.iter().map(|entry| chat_record(*entry)).collect(),
     })
 }
 
-fn chat_record(model: &ModelConfig) -> ChatRecord<'_> {
+fn chat_record(entry: CatalogEntry<'_>) -> ChatRecord<'_> {
     ChatRecord {
-        id: &model.id,
+        id: entry.id,
         object: "model",
         created: CREATED,
-        owned_by: &model.provider,
+        owned_by: &entry.model.provider,
     }
 }
 
@@ -182,7 +190,7 @@ struct MessagesRecord<'a> {
     max_tokens: Option<u64>,
 }
 
-fn messages_list(models: &[&ModelConfig], query: &Query) -> Result<Vec<u8>, ApiError> {
+fn messages_list(models: &[CatalogEntry<'_>], query: &Query) -> Result<Vec<u8>, ApiError> {
     let limit = query.number(&["limit"], 1..=1000)?.unwrap_or(20);
     let after = query.position("after_id", models)?;
     let before = query.position("before_id", models)?;
@@ -209,10 +217,10 @@ fn messages_list(models: &[&ModelConfig], query: &Query) -> Result<Vec<u8>, ApiE
         }
     };
     Ok(json(&MessagesList {
-        data: page.iter().map(|model| messages_record(model)).collect(),
+        data: page.iter().map(|entry| messages_record(*entry)).collect(),
         has_more,
-        first_id: page.first().map(|model| model.id.as_str()),
-        last_id: page.last().map(|model| model.id.as_str()),
+        first_id: page.first().map(|entry| entry.id),
+        last_id: page.last().map(|entry| entry.id),
     }))
 }
 
@@ -230,11 +238,11 @@ fn lists_active(query: &Query) -> Result<bool, ApiError> {
     }
 }
 
-fn messages_record(model: &ModelConfig) -> MessagesRecord<'_> {
+fn messages_record(entry: CatalogEntry<'_>) -> MessagesRecord<'_> {
     MessagesRecord {
         r#type: "model",
-        id: &model.id,
-        display_name: &model.id,
+        id: entry.id,
+        display_name: entry.id,
         created_at: CREATED_AT,
         lifecycle: "active",
         deprecated_at: None,
@@ -242,7 +250,7 @@ fn messages_record(model: &ModelConfig) -> MessagesRecord<'_> {
         line: None,
         capabilities: None,
         max_input_tokens: None,
-        max_tokens: model.max_output_tokens,
+        max_tokens: entry.model.max_output_tokens,
     }
 }
 
@@ -269,7 +277,7 @@ struct NativeRecord<'a> {
     thinking: Option<bool>,
 }
 
-fn native_list(models: &[&ModelConfig], query: &Query) -> Result<Vec<u8>, ApiError> {
+fn native_list(models: &[CatalogEntry<'_>], query: &Query) -> Result<Vec<u8>, ApiError> {
     let first = match query.first(&["pageToken", "page_token"]) {
         None => 0,
         Some((_, "")) => 0,
@@ -289,29 +297,30 @@ fn native_list(models: &[&ModelConfig], query: &Query) -> Result<Vec<u8>, ApiErr
     let page = &following[..following.len().min(page_size)];
     let has_more = following.len() > page.len();
     Ok(json(&NativeList {
-        models: page.iter().map(|model| native_record(model)).collect(),
-        next_page_token: page.last().filter(|_| has_more).map(|last| token_of(last)),
+        models: page.iter().map(|entry| native_record(*entry)).collect(),
+        next_page_token: page.last().filter(|_| has_more).map(|last| token_of(*last)),
     }))
 }
 
 /// Names the last model shown rather than a number, so that a reload between two pages neither
 /// repeats nor skips a model.
-fn token_of(model: &ModelConfig) -> String {
-    URL_SAFE_NO_PAD.encode(&model.id)
+fn token_of(entry: CatalogEntry<'_>) -> String {
+    URL_SAFE_NO_PAD.encode(entry.id)
 }
 
-fn position_of_token(models: &[&ModelConfig], token: &str) -> Option<usize> {
+fn position_of_token(models: &[CatalogEntry<'_>], token: &str) -> Option<usize> {
     let id = URL_SAFE_NO_PAD.decode(token).ok()?;
-    models.iter().position(|model| model.id.as_bytes() == id)
+    models.iter().position(|entry| entry.id.as_bytes() == id)
 }
 
-fn native_record(model: &ModelConfig) -> NativeRecord<'_> {
+fn native_record(entry: CatalogEntry<'_>) -> NativeRecord<'_> {
+    let model = entry.model;
     let thinks = model.features.iter().any(|feature| feature == "thinking");
     NativeRecord {
-        name: format!("models/{}", model.id),
+        name: format!("models/{}", entry.id),
         // Required by the format; a config knows one version of each model.
         version: "1",
-        display_name: &model.id,
+        display_name: entry.id,
         description: format!("{} model of {}", model.model_type, model.provider),
         output_token_limit: model.max_output_tokens,
         supported_generation_methods: ["generateContent", "streamGenerateContent", "countTokens"],
@@ -361,11 +370,11 @@ impl<'q> Query<'q> {
     }
 
     /// Where the model that a parameter names stands in the list.
-    fn position(&self, name: &str, models: &[&ModelConfig]) -> Result<Option<usize>, ApiError> {
+    fn position(&self, name: &str, models: &[CatalogEntry<'_>]) -> Result<Option<usize>, ApiError> {
         let Some((_, id)) = self.first(&[name]).filter(|(_, id)| !id.is_empty()) else {
             return Ok(None);
         };
-        match models.iter().position(|model| model.id == id) {
+        match models.iter().position(|entry| entry.id == id) {
             Some(position) => Ok(Some(position)),
             None => Err(ApiError::invalid(format!("{name} names no model of this list")).at(name)),
         }

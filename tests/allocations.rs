@@ -196,3 +196,29 @@ fn long_text_is_unescaped_once_and_encoded_once() {
         );
     }
 }
+
+/// Finding a model costs lookups, also among thousands of ids with a `*`.
+#[test]
+fn finding_a_model_allocates_nothing() {
+    let patterns = (0..2000)
+        .map(|number| format!("  - {{id: \"team-{number}/*\", upstreams: [{{name: up}}]}}\n"));
+    let text = format!(
+        "upstreams: [{{name: up, format: chat, base_url: \"http://up\"}}]\nmodels:\n  \
+         - {{id: exact, aliases: [alias], upstreams: [{{name: up}}]}}\n{}",
+        patterns.collect::<String>()
+    );
+    let config = omniglot::config::parse("test.yaml", &text, &|_| None).expect("a config");
+    let names = omniglot::config::ModelNames::new(config.models.iter());
+    for (name, number) in [
+        ("exact", Some(0)),
+        ("alias", Some(0)),
+        ("team-1999/large", Some(2000)),
+        ("team-2000/large", None),
+    ] {
+        let before = Allocations::current();
+        let found = names.find(name);
+        let allocations = Allocations::current() - before;
+        assert_eq!(found.map(|found| found.number), number, "{name}");
+        assert_eq!(allocations.count, 0, "{name}");
+    }
+}

@@ -325,6 +325,7 @@ fn the_route_table_has_a_row_per_upstream_of_a_model() {
 | local-small | responses                 | local                | 0        | 1      |                         |
 | local-small | chat, messages            | gpu                  | 0        | 1      |                         |
 | local-small | chat, messages, responses | ollama               | 1        | 1      |                         |
+| acme/*      | chat                      | acme (*)             | 0        | 1      | globex-pro              |
 | acme-art    | images                    | acme-art             | 0        | 1      |                         |";
     assert_eq!(route_table(&good(SAMPLE)), expected.trim_start());
 }

@@ -39,7 +39,11 @@ enum Command {
     /// Run the gateway (the default)
     Run,
     /// Validate the config and print its routes
-    Check,
+    Check {
+        /// Print what this name of a model resolves to, instead of all routes
+        #[arg(long, value_name = "NAME")]
+        model: Option<String>,
+    },
     /// List the presets of `provider` for upstreams
     Providers,
     /// Write a config from that of another gateway
@@ -73,7 +77,7 @@ pub fn main() -> ExitCode {
     }
     let outcome = match command {
         Command::Run => run(file),
-        Command::Check => check(file),
+        Command::Check { model } => check(file, model.as_deref()),
         Command::Providers => print_providers(),
         Command::Import(options) => import::run(&options),
         Command::Key(command) => key::run(*command, file),
@@ -116,13 +120,17 @@ fn run(file: ConfigFile) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn check(file: ConfigFile) -> Result<ExitCode> {
+fn check(file: ConfigFile, model: Option<&str>) -> Result<ExitCode> {
     let Some(path) = file.path() else {
         anyhow::bail!("there is no {DEFAULT_FILE} here: name a config with -c FILE");
     };
     Ok(match load(&path) {
         Ok(config) => {
-            output::print(&config::route_table(&config))?;
+            let text = match model {
+                Some(name) => config::resolution(&config, name).map_err(anyhow::Error::msg)?,
+                None => config::route_table(&config),
+            };
+            output::print(&text)?;
             ExitCode::SUCCESS
         }
         Err(code) => code,

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::hash::Hash;
 use std::net::SocketAddr;
 
+use super::model_names::ModelNames;
 use super::problem::{Position, Problems};
 use super::settings::TargetConfig;
 use super::table::{Located, nearest};
@@ -21,6 +22,8 @@ pub struct DeclaredNames {
     pub globs: Vec<Located<String>>,
     pub upstreams: Vec<Located<String>>,
     pub models: Vec<DeclaredModel>,
+    /// The upstream for names that nothing matches.
+    pub default_upstream: Option<Located<String>>,
     /// The lists of the file that are there, empty or not.
     pub lists: Vec<(&'static str, Position)>,
     /// Where `server.conversations.max_bytes_per_key` is set.
@@ -29,17 +32,34 @@ pub struct DeclaredNames {
 
 pub struct DeclaredModel {
     pub id: Option<Located<String>>,
+    pub aliases: Vec<Located<String>>,
     pub targets: Vec<Located<TargetConfig>>,
     pub fallbacks: Vec<Located<String>>,
+}
+
+impl DeclaredNames {
+    /// The entries of `models` by name.
+    fn model_names(&self) -> ModelNames {
+        let mut names = ModelNames::default();
+        for (number, model) in self.models.iter().enumerate() {
+            for name in model.id.iter().chain(&model.aliases) {
+                names.insert(&name.value, number);
+            }
+        }
+        names
+    }
 }
 
 pub fn check(names: &DeclaredNames, problems: &mut Problems) {
     addresses(names, problems);
     files(&names.files, problems);
-    let models: Vec<_> = names.models.iter().filter_map(|m| m.id.clone()).collect();
+    let mut models: Vec<_> = names.models.iter().filter_map(|m| m.id.clone()).collect();
     unique("key name", &names.keys, problems);
     unique("upstream name", &names.upstreams, problems);
     unique("model id", &models, problems);
+    aliases(names, problems);
+    let aliases = names.models.iter().flat_map(|model| &model.aliases);
+    models.extend(aliases.cloned());
     for (again, first) in repeated(&names.secrets, |secret| secret.value) {
         let line = first.position.line;
         let message = format!("the key on line {line} has the same secret; give each its own");
@@ -47,17 +67,23 @@ pub fn check(names: &DeclaredNames, problems: &mut Problems) {
     }
     let known_upstreams = KnownNames::new("upstream", &names.upstreams);
     let known_models = KnownNames::new("model", &models);
+    let model_names = names.model_names();
+    if let Some(upstream) = &names.default_upstream {
+        known_upstreams.check(upstream, &upstream.value, problems);
+    }
     for model in &names.models {
         for target in &model.targets {
             known_upstreams.check(target, &target.value.name, problems);
         }
         for fallback in &model.fallbacks {
-            known_models.check(fallback, &fallback.value, problems);
+            if model_names.find(&fallback.value).is_none() {
+                known_models.check(fallback, &fallback.value, problems);
+            }
         }
         targets(&model.targets, problems);
         fallbacks(&model.fallbacks, problems);
     }
-    circles(&names.models, problems);
+    circles(&names.models, model_names, problems);
 }
 
 fn addresses(names: &DeclaredNames, problems: &mut Problems) {
@@ -109,6 +135,24 @@ fn unique(what: &str, names: &[Located<String>], problems: &mut Problems) {
             again.written, first.position.line
         );
         problems.add(again.position, message);
+    }
+}
+
+/// Reports aliases that are the id or an alias of another model, or are there twice.
+fn aliases(names: &DeclaredNames, problems: &mut Problems) {
+    let ids = names.models.iter().filter_map(|model| model.id.as_ref());
+    let mut taken: HashMap<&str, u64> = ids
+        .map(|id| (id.value.as_str(), id.position.line))
+        .collect();
+    for alias in names.models.iter().flat_map(|model| &model.aliases) {
+        if let Some(line) = taken.get(alias.value.as_str()) {
+            let message = format!(
+                "the name {:?} is taken on line {line}; rename one or remove this alias",
+                alias.written
+            );
+            problems.add(alias.position, message);
+        }
+        taken.entry(&alias.value).or_insert(alias.position.line);
     }
 }
 
@@ -184,16 +228,10 @@ impl<'n> KnownNames<'n> {
 }
 
 /// Reports every circle of fallbacks at its last step.
-fn circles(models: &[DeclaredModel], problems: &mut Problems) {
-    let mut places = HashMap::new();
-    for (place, model) in models.iter().enumerate() {
-        if let Some(id) = &model.id {
-            places.entry(id.value.as_str()).or_insert(place);
-        }
-    }
+fn circles(models: &[DeclaredModel], names: ModelNames, problems: &mut Problems) {
     let mut walk = FallbackWalk {
         models,
-        places,
+        names,
         path: Vec::new(),
         done: vec![false; models.len()],
     };
@@ -204,8 +242,7 @@ fn circles(models: &[DeclaredModel], problems: &mut Problems) {
 
 struct FallbackWalk<'n> {
     models: &'n [DeclaredModel],
-    /// By id.
-    places: HashMap<&'n str, usize>,
+    names: ModelNames,
     /// The models from the start of the walk to the current one.
     path: Vec<usize>,
     done: Vec<bool>,
@@ -220,9 +257,10 @@ impl FallbackWalk<'_> {
         self.path.push(at);
         let models = self.models;
         for fallback in &models[at].fallbacks {
-            let Some(&next) = self.places.get(fallback.value.as_str()) else {
+            let Some(found) = self.names.find(&fallback.value) else {
                 continue;
             };
+            let next = found.number;
             match self.path.iter().position(|step| *step == next) {
                 Some(start) => {
                     let circle = self.circle(start);

@@ -5,13 +5,17 @@ mod capabilities;
 mod check;
 mod demo;
 mod expand;
+mod key_globs;
+mod model_names;
 mod parse;
 mod problem;
 mod providers;
+mod resolution;
 mod routes;
 mod settings;
 mod table;
 mod tree;
+mod upstream_models;
 mod values;
 mod warnings;
 
@@ -20,8 +24,10 @@ use std::path::Path;
 
 pub use demo::{DEMO_KEY, demo};
 pub use expand::Env;
+pub use model_names::ModelNames;
 pub use problem::{Position, Problem, Severity};
 pub use providers::{Provider, provider_table, providers};
+pub use resolution::resolution;
 pub use routes::route_table;
 pub use settings::*;
 pub use tree::parse_foreign as parse_foreign_yaml;
@@ -90,6 +96,7 @@ pub fn parse(file_name: &str, text: &str, env: &Env) -> Result<Config, Vec<Probl
     let problems = reader.problems.finish(file_name, Severity::Problem);
     match parsed {
         Some((mut config, names)) if problems.is_empty() => {
+            upstream_models::add_upstream_models(&mut config, &names, &mut reader.warnings);
             warnings::add_warnings(&config, &names, &mut reader.warnings);
             config.warnings = reader.warnings.finish(file_name, Severity::Warning);
             Ok(config)

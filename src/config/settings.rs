@@ -68,6 +68,10 @@ pub struct ServerConfig {
     pub public_catalog: bool,
     /// The web pages that may call the gateway; absent: none.
     pub cors: Option<CorsOrigins>,
+    /// Whether `UPSTREAM/MODEL` is a model; absent: where the config has no `models`.
+    pub upstream_prefixes: Option<bool>,
+    /// The upstream for names that nothing matches.
+    pub default_upstream: Option<String>,
 }
 
 /// The origins of web pages, as browsers send them.
@@ -150,6 +154,9 @@ pub struct Limits {
 #[derive(Debug, Clone)]
 pub struct ModelConfig {
     pub id: String,
+    /// Further names of the model.
+    pub aliases: Vec<String>,
+    pub origin: ModelOrigin,
     pub provider: String,
     pub model_type: String,
     pub features: Vec<String>,
@@ -165,6 +172,17 @@ pub struct ModelConfig {
     pub balance: Balance,
     pub retries: Retries,
     pub timeouts: TimeoutChanges,
+}
+
+/// Where a model comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ModelOrigin {
+    /// It is an entry of `models`.
+    Listed,
+    /// It stands for all models of an upstream, whose name is their prefix.
+    UpstreamPrefix,
+    /// It stands for all names that nothing else matches.
+    DefaultUpstream,
 }
 
 /// How the first of a model's upstreams is chosen.
@@ -224,6 +242,47 @@ impl TimeoutChanges {
 }
 
 impl ModelConfig {
+    /// Makes a model whose other settings are the defaults.
+    pub fn new(
+        id: String,
+        model_type: &str,
+        upstreams: Vec<TargetConfig>,
+        origin: ModelOrigin,
+    ) -> ModelConfig {
+        ModelConfig {
+            id,
+            aliases: Vec::new(),
+            origin,
+            provider: ModelConfig::DEFAULT_PROVIDER.to_owned(),
+            model_type: model_type.to_owned(),
+            features: Vec::new(),
+            pricing: Pricing::default(),
+            api_doc_url: None,
+            max_output_tokens: None,
+            max_input_tokens: None,
+            capabilities: Vec::new(),
+            upstreams,
+            fallbacks: Vec::new(),
+            balance: Balance::default(),
+            retries: Retries::default(),
+            timeouts: TimeoutChanges::default(),
+        }
+    }
+
+    /// Not the name of an upstream: the catalog is public.
+    pub const DEFAULT_PROVIDER: &str = "omniglot";
+
+    /// The id and the aliases.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let aliases = self.aliases.iter().map(String::as_str);
+        [self.id.as_str()].into_iter().chain(aliases)
+    }
+
+    /// Tells whether the id has a `*`, so that it is no name of a model itself.
+    pub fn is_pattern(&self) -> bool {
+        self.id.contains('*')
+    }
+
     /// Tells whether the model returns images only.
     pub fn is_image_model(&self) -> bool {
         self.model_type == "image"
@@ -309,7 +368,8 @@ impl Reset {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TargetConfig {
     pub name: String,
-    /// The upstream's own name for the model; absent: the id itself.
+    /// The upstream's own name for the model, with a `*` for the text that the `*` of the id stands for; absent: the
+    /// name that the client asked for.
     pub model: Option<String>,
     pub weight: u32,
     /// The lowest is tried first.

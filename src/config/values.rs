@@ -177,6 +177,34 @@ pub fn name(text: &str) -> Parsed<String> {
         .ok_or_else(|| "letters, digits and signs without spaces".to_owned())
 }
 
+/// The id of a model; a `*` in it stands for any text.
+pub fn model_id(text: &str) -> Parsed<String> {
+    match name(text) {
+        Ok(_) if text.matches('*').count() > 1 => {
+            Err("a name with at most one *, such as \"gpt-*\"".to_owned())
+        }
+        parsed => parsed,
+    }
+}
+
+/// A further name of a model.
+pub fn alias(text: &str) -> Parsed<String> {
+    match name(text) {
+        Ok(_) if text.contains('*') => Err("a name without a *".to_owned()),
+        parsed => parsed,
+    }
+}
+
+/// An upstream's own name for a model.
+pub fn upstream_model(text: &str) -> Parsed<String> {
+    match label(text) {
+        Ok(_) if text.matches('*').count() > 1 => Err(
+            "a name with at most one *, which stands for what that of the id matched".to_owned(),
+        ),
+        parsed => parsed,
+    }
+}
+
 /// A name that begins the names of fields, such as `google` in `googleSearch`.
 pub fn brand(text: &str) -> Parsed<String> {
     let word = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric());

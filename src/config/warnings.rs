@@ -1,10 +1,10 @@
 //! Warnings for settings that are valid but seldom intended, shown by `check` and at the start.
 
-use std::collections::{HashMap, HashSet};
-
-use globset::Glob;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::check::{DeclaredModel, DeclaredNames};
+use super::key_globs::KeyGlob;
+use super::model_names::ModelNames;
 use super::problem::{Position, Problems};
 use super::settings::{Config, KeyConfig, Limits, ModelConfig, UpstreamConfig};
 use super::table::Located;
@@ -19,7 +19,7 @@ pub fn add_warnings(config: &Config, names: &DeclaredNames, warnings: &mut Probl
             warnings.add(name.position, message);
         }
     }
-    globs(config, &names.globs, warnings);
+    globs(&prices, &names.globs, warnings);
     let used: HashSet<&str> = config
         .models
         .iter()
@@ -38,7 +38,6 @@ pub fn add_warnings(config: &Config, names: &DeclaredNames, warnings: &mut Probl
             warnings.add(name.position, message);
         }
     }
-    let by_id: HashMap<&str, &ModelConfig> = prices.models;
     let image_upstreams: HashSet<&str> = config
         .upstreams
         .iter()
@@ -48,7 +47,7 @@ pub fn add_warnings(config: &Config, names: &DeclaredNames, warnings: &mut Probl
     for (entry, declared) in config.models.iter().zip(&names.models) {
         image_targets(entry, declared, &image_upstreams, warnings);
         let position = declared.id.as_ref().map(|id| id.position);
-        for message in model(&by_id, entry) {
+        for message in model(&prices, entry) {
             warnings.add(position.unwrap_or(Position::START), message);
         }
     }
@@ -77,16 +76,16 @@ fn absent(config: &Config, names: &DeclaredNames, warnings: &mut Problems) {
 }
 
 /// Warns of globs that match no model. Keys often share their globs, so that each is tried once.
-fn globs(config: &Config, globs: &[Located<String>], warnings: &mut Problems) {
+fn globs(prices: &ModelPrices<'_>, globs: &[Located<String>], warnings: &mut Problems) {
+    let models = &prices.config.models;
     let mut tried: HashMap<&str, bool> = HashMap::new();
     for glob in globs {
         let matches = *tried.entry(&glob.value).or_insert_with(|| {
-            let matcher = Glob::new(&glob.value).map(|glob| glob.compile_matcher());
-            let mut models = config.models.iter();
-            matcher.is_ok_and(|matcher| models.any(|model| matcher.is_match(&model.id)))
+            let parsed = KeyGlob::parse(&glob.value);
+            parsed.is_some_and(|glob| !glob.opened(models, &prices.names).is_empty())
         });
         // Without models there is one warning, not one more for every glob.
-        if !matches && !config.models.is_empty() {
+        if !matches && !models.is_empty() {
             let message = format!(
                 "the glob {:?} matches no model; mend it or remove it",
                 glob.written
@@ -134,11 +133,11 @@ fn key(prices: &ModelPrices<'_>, key: &KeyConfig) -> Vec<String> {
     found
 }
 
-/// The models by id, and whether caps work with all of their prices, so that with thousands of keys and models not every
+/// The models by name, and whether caps work with all of their prices, so that with thousands of keys and models not every
 /// key looks at every model.
 struct ModelPrices<'c> {
     config: &'c Config,
-    models: HashMap<&'c str, &'c ModelConfig>,
+    names: ModelNames,
     is_plain: bool,
 }
 
@@ -151,7 +150,7 @@ impl<'c> ModelPrices<'c> {
         let currencies: HashSet<Option<&str>> = models.clone().map(currency).collect();
         ModelPrices {
             config,
-            models: models.map(|model| (model.id.as_str(), model)).collect(),
+            names: ModelNames::new(models),
             is_plain: currencies.len() < 2 && !currencies.contains(&None),
         }
     }
@@ -189,31 +188,34 @@ impl<'c> ModelPrices<'c> {
         found
     }
 
-    /// The models that a key may spend on, fallbacks included.
+    /// The model that a fallback names.
+    fn find(&self, name: &str) -> Option<&'c ModelConfig> {
+        let found = self.names.find(name)?;
+        self.config.models.get(found.number)
+    }
+
+    /// The models that a key may spend on, fallbacks included, in the order of the file.
     fn opened_by(&self, key: &KeyConfig) -> Vec<&'c ModelConfig> {
-        let globs = key.models.as_ref().map(|globs| {
-            let globs = globs.iter().filter_map(|glob| Glob::new(glob).ok());
-            globs.map(|glob| glob.compile_matcher()).collect::<Vec<_>>()
-        });
-        let opens = |id: &str| {
-            let globs = globs.as_ref();
-            globs.is_none_or(|globs| globs.iter().any(|glob| glob.is_match(id)))
+        let models = &self.config.models;
+        let mut opened: BTreeSet<usize> = match &key.models {
+            None => (0..models.len()).collect(),
+            Some(globs) => {
+                let globs = globs.iter().filter_map(|glob| KeyGlob::parse(glob));
+                globs
+                    .flat_map(|glob| glob.opened(models, &self.names))
+                    .collect()
+            }
         };
-        let ids = self.config.models.iter().map(|model| model.id.as_str());
-        let mut waiting: Vec<&str> = ids.filter(|id| opens(id)).collect();
-        let mut opened: HashSet<&str> = waiting.iter().copied().collect();
-        while let Some(id) = waiting.pop() {
-            let model = self.models.get(id);
-            for fallback in model.into_iter().flat_map(|model| &model.fallbacks) {
-                if opened.insert(fallback) {
-                    waiting.push(fallback);
+        let mut waiting: Vec<usize> = opened.iter().copied().collect();
+        while let Some(number) = waiting.pop() {
+            let fallbacks = models[number].fallbacks.iter();
+            for found in fallbacks.filter_map(|name| self.names.find(name)) {
+                if opened.insert(found.number) {
+                    waiting.push(found.number);
                 }
             }
         }
-        let models = self.config.models.iter();
-        models
-            .filter(|model| opened.contains(model.id.as_str()))
-            .collect()
+        opened.into_iter().map(|number| &models[number]).collect()
     }
 }
 
@@ -234,11 +236,11 @@ fn upstream(upstream: &UpstreamConfig) -> Vec<String> {
     .collect()
 }
 
-fn model(models: &HashMap<&str, &ModelConfig>, model: &ModelConfig) -> Vec<String> {
+fn model(prices: &ModelPrices<'_>, model: &ModelConfig) -> Vec<String> {
     let id = &model.id;
     let mut found = Vec::new();
     for fallback in &model.fallbacks {
-        let Some(other) = models.get(fallback.as_str()) else {
+        let Some(other) = prices.find(fallback) else {
             continue;
         };
         let missing: Vec<&str> = model

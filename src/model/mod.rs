@@ -6,6 +6,7 @@ mod image_options;
 mod lease;
 mod loss;
 mod money;
+mod name_pattern;
 mod owned;
 mod rate_limit;
 mod request;
@@ -24,6 +25,7 @@ pub use image_options::{ImageOptions, ImageSize, Scale};
 pub use lease::{LeaseGrant, LeaseRequest};
 pub use loss::{Action, FieldLocation, ImageSetting, Loss, Losses, PartField, Setting};
 pub use money::{MAX_AMOUNT_LEN, MAX_DIGITS, Money};
+pub use name_pattern::{NamePattern, PatternIndex};
 pub use rate_limit::{RateLimit, RateLimitStatus};
 pub use request::{
     Arguments, Call, Depth, Effort, HostedTool, Labels, Output, OutputFormat, Part, PartKind,

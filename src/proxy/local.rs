@@ -14,7 +14,7 @@ use super::endpoint::Endpoint;
 use super::gateway::Gateway;
 use super::timer::is_downstream;
 use super::{billing, cors, downstream};
-use crate::catalog;
+use crate::catalog::{self, CatalogEntry};
 use crate::config;
 use crate::formats::{HeaderFields, Operation};
 use crate::model::{ApiError, ApiErrorKind, truncated};
@@ -140,28 +140,33 @@ async fn respond_error(
 }
 
 /// The body of a model list, of one model, or of the public catalog.
-pub(super) fn list_models(
-    ctx: &RequestContext,
+pub(super) fn list_models<'a>(
+    ctx: &'a RequestContext,
     endpoint: &Endpoint,
     query: Option<&str>,
 ) -> Result<Vec<u8>, ApiError> {
     let key = ctx.client.key();
-    let listed = ctx
-        .snapshot
-        .ordered_models
-        .iter()
-        .map(|model| &model.settings);
-    let visible: Vec<&config::ModelConfig> = listed
-        .filter(|model| key.is_none_or(|key| key.allows(&model.id)))
-        .collect();
+    let may_use = |id: &str| key.is_none_or(|key| key.allows(id));
+    let visible = || -> Vec<CatalogEntry<'a>> {
+        let models = ctx.snapshot.models.iter().map(|model| &model.settings);
+        // An id with a `*` is no name that a client could ask for.
+        let listed = models.filter(|model| !model.is_pattern());
+        let entries = |model: &'a config::ModelConfig| {
+            let names = model.names();
+            names.map(move |id| CatalogEntry { id, model })
+        };
+        let entries = listed.flat_map(entries);
+        entries.filter(|entry| may_use(entry.id)).collect()
+    };
     match endpoint {
-        Endpoint::Catalog => catalog::public_page(&visible, query),
-        Endpoint::ListModels(format) => catalog::list(*format, &visible, query),
-        Endpoint::GetModel(format, id) => visible
-            .into_iter()
-            .find(|model| model.id == *id)
-            .map(|model| catalog::single(*format, model))
-            .ok_or_else(|| unknown_model(id)),
+        Endpoint::Catalog => catalog::public_page(&visible(), query),
+        Endpoint::ListModels(format) => catalog::list(*format, &visible(), query),
+        Endpoint::GetModel(format, id) => {
+            let asked = ctx.snapshot.model(id).filter(|_| may_use(id));
+            let asked = asked.ok_or_else(|| unknown_model(id))?;
+            let model = &asked.model.settings;
+            Ok(catalog::single(*format, CatalogEntry { id, model }))
+        }
         Endpoint::Model { .. }
         | Endpoint::StoredResponse(..)
         | Endpoint::ImageTasks(_)

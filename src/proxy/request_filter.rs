@@ -1,7 +1,6 @@
 //! The work of `request_filter`: endpoint, key, body, model and reservation, then the forwarding loop.
 
 use std::pin::pin;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -18,7 +17,7 @@ use crate::access;
 use crate::config::Balance;
 use crate::formats::{HeaderFields, Operation};
 use crate::model::{ApiError, ApiErrorKind, Format};
-use crate::runtime::{Conversations, Model, attempts};
+use crate::runtime::{AskedModel, Conversations, Model, attempts};
 use crate::translate::RequestSummary;
 
 impl Gateway {
@@ -246,16 +245,17 @@ pub(super) fn route(
         let summarize = || RequestSummary::new(codec, operation, path_model, body);
         request = large_body::process(body.len(), summarize)?;
     }
-    let model = match find_model(ctx, &request.model) {
-        Ok(model) => model,
+    let asked = match find_model(ctx, &request.model) {
+        Ok(asked) => asked,
         Err(api_error) => {
             ctx.route.set_refused_model(&request.model);
             return Err(api_error);
         }
     };
+    let model = asked.model.clone();
     let attempts = attempts(
         &ctx.snapshot,
-        &model,
+        &asked,
         ctx.client.format(),
         affinity(ctx, client, &model),
     );
@@ -281,16 +281,16 @@ pub(super) fn route(
 }
 
 /// Finds a model that the key may use, and that can do what is asked.
-fn find_model(ctx: &RequestContext, name: &str) -> Result<Arc<Model>, ApiError> {
+fn find_model<'a>(ctx: &'a RequestContext, name: &'a str) -> Result<AskedModel<'a, 'a>, ApiError> {
     if let Some(key) = ctx.client.key() {
         access::authorize_model(key, name)?;
     }
-    let model = ctx.snapshot.models.get(name);
-    let model = model.ok_or_else(|| local::unknown_model(name))?;
+    let asked = ctx.snapshot.model(name);
+    let asked = asked.ok_or_else(|| local::unknown_model(name))?;
     if ctx.client.format() == Format::Images {
-        check_image_output(model)?;
+        check_image_output(&asked)?;
     }
-    Ok(model.clone())
+    Ok(asked)
 }
 
 /// Puts the stored conversation before the request's own items; whether the body has changed.
@@ -316,11 +316,11 @@ fn resume_conversation(
     })
 }
 
-fn check_image_output(model: &Model) -> Result<(), ApiError> {
-    if model.settings.has_image_output() {
+fn check_image_output(asked: &AskedModel<'_, '_>) -> Result<(), ApiError> {
+    if asked.model.settings.has_image_output() {
         return Ok(());
     }
-    let id = &model.settings.id;
+    let id = asked.name;
     let message = format!("invalid model: `{id}` has no image output");
     let mut api_error = ApiError::invalid(message).at("model");
     api_error.code = Some("invalid_model".to_owned());

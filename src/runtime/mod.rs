@@ -30,7 +30,7 @@ pub use period::period_end;
 pub use prices::Prices;
 pub use resolver::Resolver;
 pub use route::{Attempt, attempts};
-pub use snapshot::{Model, Snapshot};
+pub use snapshot::{AskedModel, Model, Snapshot};
 pub use state::{GlobalPermit, RuntimeState};
 pub use upstream::Upstream;
 pub use upstream_load::{QueueError, UpstreamLoad, UpstreamPermit};

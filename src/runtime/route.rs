@@ -1,5 +1,6 @@
 //! Orders the attempts of a request: the upstreams of the model, then those of its fallbacks.
 
+use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::time::Instant;
@@ -7,10 +8,10 @@ use std::time::Instant;
 use rand::RngExt as _;
 
 use super::snapshot::Target;
-use super::{Health, Model, Snapshot, Upstream};
+use super::{AskedModel, Health, Model, Snapshot, Upstream};
 use crate::config::{Balance, UpstreamTimeouts};
 use crate::formats::Capabilities;
-use crate::model::Format;
+use crate::model::{Format, NamePattern};
 
 /// One upstream to try, with its own name for the model.
 #[derive(Clone)]
@@ -35,15 +36,16 @@ impl Attempt {
 /// The list repeats where the config asks for more attempts. Upstreams of several formats are asked in the client's.
 pub fn attempts(
     snapshot: &Snapshot,
-    model: &Arc<Model>,
+    asked: &AskedModel<'_, '_>,
     client: Format,
     affinity: Option<&[u8]>,
 ) -> Vec<Attempt> {
+    let model = asked.model;
     let mut order = Vec::with_capacity(model.targets.len());
     if model.settings.fallbacks.is_empty() {
-        order_targets(model, affinity, &mut order);
+        order_targets(asked, affinity, &mut order);
     } else {
-        follow_fallbacks(snapshot, model, affinity, &mut order);
+        follow_fallbacks(snapshot, asked.name, affinity, &mut order);
     }
     for attempt in &mut order {
         let images_only = attempt.settings.settings.is_image_model();
@@ -69,21 +71,33 @@ pub fn attempts(
 /// Follows the fallbacks, each model once.
 fn follow_fallbacks(
     snapshot: &Snapshot,
-    model: &Arc<Model>,
+    name: &str,
     affinity: Option<&[u8]>,
     order: &mut Vec<Attempt>,
 ) {
     let mut visited: Vec<Arc<Model>> = Vec::new();
-    let mut waiting = vec![model.clone()];
-    while let Some(model) = waiting.pop() {
-        if visited.iter().any(|seen| Arc::ptr_eq(seen, &model)) {
+    let mut waiting = vec![Cow::Borrowed(name)];
+    while let Some(name) = waiting.pop() {
+        let Some(asked) = snapshot.model(&name) else {
+            continue;
+        };
+        let model = asked.model;
+        if visited.iter().any(|seen| Arc::ptr_eq(seen, model)) {
             continue;
         }
-        order_targets(&model, affinity, order);
+        order_targets(&asked, affinity, order);
         let fallbacks = model.settings.fallbacks.iter().rev();
-        waiting.extend(fallbacks.filter_map(|id| snapshot.models.get(id)).cloned());
-        visited.push(model);
+        waiting.extend(fallbacks.map(|name| fallback_name(name, asked.matched)));
+        visited.push(model.clone());
     }
+}
+
+/// The name of a fallback, in which a `*` stands for the same text as that of the id.
+fn fallback_name<'f>(name: &'f str, matched: Option<&str>) -> Cow<'f, str> {
+    let pattern = NamePattern::parse(name).zip(matched);
+    pattern.map_or(Cow::Borrowed(name), |(pattern, matched)| {
+        Cow::Owned(pattern.fill(matched))
+    })
 }
 
 fn is_available(attempt: &Attempt, now: Instant) -> bool {
@@ -92,10 +106,11 @@ fn is_available(attempt: &Attempt, now: Instant) -> bool {
 }
 
 /// Orders the upstreams of one model: lower priorities first, and within one by the model's balance.
-fn order_targets(model: &Arc<Model>, affinity: Option<&[u8]>, order: &mut Vec<Attempt>) {
+fn order_targets(asked: &AskedModel<'_, '_>, affinity: Option<&[u8]>, order: &mut Vec<Attempt>) {
+    let model = asked.model;
     let attempt = |target: &Target| Attempt {
         upstream: target.upstream.clone(),
-        model: target.model.clone(),
+        model: target.model_for(asked),
         settings: model.clone(),
         timeouts: target.timeouts,
         health: target.health.clone(),

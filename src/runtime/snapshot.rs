@@ -6,26 +6,35 @@ use std::sync::Arc;
 use ahash::RandomState;
 
 use super::{Health, Key, Prices, RuntimeState, Upstream};
-use crate::config::{self, Config, ServerConfig, UpstreamTimeouts};
+use crate::config::{self, Config, ModelNames, ServerConfig, UpstreamTimeouts};
 use crate::formats::Capabilities;
-use crate::model::ImageSize;
+use crate::model::{ImageSize, NamePattern};
 
 /// The config of a request from its start to its end.
 pub struct Snapshot {
     pub server: ServerConfig,
     pub images: config::ImagesConfig,
     pub upstreams: Vec<Arc<Upstream>>,
-    pub models: HashMap<String, Arc<Model>, RandomState>,
-    /// The models in the order of the file, for lists.
-    pub ordered_models: Vec<Arc<Model>>,
+    /// The models in the order of the file.
+    pub models: Vec<Arc<Model>>,
+    model_names: ModelNames,
     pub keys: HashMap<[u8; 32], Arc<Key>, RandomState>,
     pub key_names: HashSet<Arc<str>>,
+}
+
+/// A model that a client asks for, by its id, an alias, or a name that its id matches.
+#[derive(Clone, Copy)]
+pub struct AskedModel<'s, 'n> {
+    pub model: &'s Arc<Model>,
+    pub name: &'n str,
+    /// The text that the `*` of the id stands for.
+    pub matched: Option<&'n str>,
 }
 
 /// A model with its upstreams.
 pub struct Model {
     pub settings: config::ModelConfig,
-    /// The id, for labels of metrics.
+    /// The id, for labels of metrics: names that it matches would be without end.
     pub label: Arc<str>,
     /// The upstreams, sorted by priority.
     pub targets: Vec<Target>,
@@ -38,8 +47,9 @@ pub struct Model {
 /// One of a model's upstreams.
 pub struct Target {
     pub upstream: Arc<Upstream>,
-    /// The upstream's own name for the model.
+    /// The upstream's own name for the model, as configured: one circuit breaker holds for all names that it matches.
     pub model: Arc<str>,
+    sent: SentName,
     pub weight: u32,
     pub priority: u32,
     /// The timeouts of the upstream, overridden by those of the model.
@@ -47,6 +57,27 @@ pub struct Target {
     pub health: Arc<Health>,
     /// The capabilities that the upstream has for all of its models, overridden by those of the model.
     pub capabilities: Arc<Capabilities>,
+}
+
+/// The name of a model that an upstream is sent.
+enum SentName {
+    /// The same for every request.
+    Fixed,
+    /// The name that the client asked for.
+    Asked,
+    /// The text that the `*` of the id stands for, put into this.
+    Filled(NamePattern),
+}
+
+impl Target {
+    /// The name that the upstream is sent for a model.
+    pub fn model_for(&self, asked: &AskedModel<'_, '_>) -> Arc<str> {
+        match (&self.sent, asked.matched) {
+            (SentName::Asked, _) => asked.name.into(),
+            (SentName::Filled(pattern), Some(matched)) => pattern.fill(matched).into(),
+            (SentName::Fixed | SentName::Filled(_), _) => self.model.clone(),
+        }
+    }
 }
 
 impl Snapshot {
@@ -60,7 +91,7 @@ impl Snapshot {
                 (name, Arc::new(Upstream::build(settings, state)))
             })
             .collect();
-        let ordered_models: Vec<Arc<Model>> = config
+        let models: Vec<Arc<Model>> = config
             .models
             .into_iter()
             .map(|settings| Arc::new(Model::build(settings, &upstreams, state)))
@@ -74,11 +105,8 @@ impl Snapshot {
             server: config.server,
             images: config.images,
             upstreams: upstreams.into_values().collect(),
-            models: ordered_models
-                .iter()
-                .map(|model| (model.settings.id.clone(), model.clone()))
-                .collect(),
-            ordered_models,
+            model_names: ModelNames::new(models.iter().map(|model| &model.settings)),
+            models,
             key_names: keys.values().map(|key| key.name.clone()).collect(),
             keys,
         }
@@ -86,6 +114,16 @@ impl Snapshot {
 }
 
 impl Snapshot {
+    /// Finds the model that serves a name.
+    pub fn model<'s, 'n>(&'s self, name: &'n str) -> Option<AskedModel<'s, 'n>> {
+        let found = self.model_names.find(name)?;
+        Some(AskedModel {
+            model: self.models.get(found.number)?,
+            name,
+            matched: found.matched,
+        })
+    }
+
     /// Finds a key by the hash of the presented secret.
     pub fn key(&self, presented: &[u8; 32]) -> Option<&Arc<Key>> {
         let key = self.keys.get(presented);
@@ -105,7 +143,13 @@ impl Model {
             .filter_map(|target| {
                 let upstream = upstreams.get(&target.name)?.clone();
                 let model = target.model.as_deref().unwrap_or(&settings.id);
+                let pattern = NamePattern::parse(model);
+                let sent = match &target.model {
+                    None if settings.is_pattern() => SentName::Asked,
+                    _ => pattern.map_or(SentName::Fixed, SentName::Filled),
+                };
                 Some(Target {
+                    sent,
                     model: model.into(),
                     weight: target.weight,
                     priority: target.priority,

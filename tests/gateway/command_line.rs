@@ -198,6 +198,90 @@ fn an_unset_variable_is_reported_with_its_line() {
 }
 
 #[test]
+fn check_prints_what_a_name_resolves_to() {
+    let config = format!(
+        "{GOOD}  - {{id: \"acme/*\", upstreams: [{{name: acme, model: \"*\"}}], fallbacks: [large]}}\n  \
+         - {{id: pro, aliases: [best], upstreams: [{{name: globex}}]}}\n"
+    );
+    let config = config.replace(
+        "models:",
+        "  - {name: globex, format: native, base_url: \"http://127.0.0.1:1\"}\nmodels:",
+    );
+    let config = config.replace(
+        "ADMIN}",
+        "ADMIN, upstream_prefixes: on, default_upstream: globex}",
+    );
+    let good = write_config(&config);
+    let resolve = |name: &str| {
+        let mut command = omniglot();
+        let command = with_file(&mut command, "check", &good.file);
+        run_command(
+            command
+                .env("OMNIGLOT_TEST_KEY", SECRET)
+                .args(["--model", name]),
+        )
+    };
+    let found = resolve("acme/vendor/x");
+    assert_eq!(found.code, Some(0), "{}", found.stderr);
+    let expected = "\
+acme/vendor/x matches the id acme/*
+| upstream | sent as  | format | path                 | priority | weight | fallback |
+|----------|----------|--------|----------------------|----------|--------|----------|
+| acme     | vendor/x | chat   | /v1/chat/completions | 0        | 1      |          |
+| acme     | theirs   | chat   | /v1/chat/completions | 0        | 3      | large    |
+| acme-eu  | large    | chat   | /v1/chat/completions | 2        | 1      | large    |
+| acme-eu  | small    | chat   | /v1/chat/completions | 0        | 1      | small    |
+";
+    assert_eq!(found.stdout, expected);
+    for (name, entry, row) in [
+        ("large", "large is an id", "| acme     | theirs  |"),
+        (
+            "best",
+            "best is an alias of pro",
+            "| globex   | pro     | native | /v1beta/models/pro:generateContent |",
+        ),
+        (
+            "acme-eu/x",
+            "acme-eu/x begins with the name of the upstream acme-eu",
+            "| acme-eu  | x       |",
+        ),
+        (
+            "x?y",
+            "x?y matches nothing else and goes to the upstream globex",
+            "| x?y     | native | /v1beta/models/x%3Fy:generateContent |",
+        ),
+    ] {
+        let found = resolve(name);
+        assert_eq!(found.code, Some(0), "{}", found.stderr);
+        assert_eq!(found.stdout.lines().next(), Some(entry));
+        assert!(found.stdout.contains(row), "{}", found.stdout);
+    }
+}
+
+#[test]
+fn check_suggests_names_for_one_that_nothing_serves() {
+    let good = write_config(GOOD);
+    for (name, advice) in [
+        ("larg", "no model serves \"larg\"; did you mean large?"),
+        (
+            "something else",
+            "no model serves \"something else\"; check without --model lists all of them",
+        ),
+    ] {
+        let mut command = omniglot();
+        let command = with_file(&mut command, "check", &good.file);
+        let found = run_command(
+            command
+                .env("OMNIGLOT_TEST_KEY", SECRET)
+                .args(["--model", name]),
+        );
+        assert_eq!(found.code, Some(1));
+        assert_eq!(found.stdout, "");
+        assert!(found.stderr.contains(advice), "{}", found.stderr);
+    }
+}
+
+#[test]
 fn check_without_a_config_says_which_argument_is_missing() {
     let empty = tempfile::tempdir().expect("a directory");
     let message = run_command(omniglot().arg("check").current_dir(empty.path()));

@@ -18,6 +18,7 @@ mod import;
 mod keep_alive;
 mod keys;
 mod model_lists;
+mod model_patterns;
 mod native;
 mod open_files;
 mod passthrough;
@@ -32,6 +33,7 @@ mod store_commands;
 mod streaming;
 mod tool_loops;
 mod translation;
+mod upstream_models;
 mod upstreams;
 
 use omniglot_test_support::{

@@ -3,12 +3,14 @@
 use serde_json::Value;
 
 use super::*;
-use crate::config::{Amount, Balance, Pricing, Retries, TimeoutChanges};
+use crate::config::{Amount, Balance, ModelOrigin, Pricing, Retries, TimeoutChanges};
 use crate::model::Money;
 
 fn plain(id: &str) -> ModelConfig {
     ModelConfig {
         id: id.to_owned(),
+        aliases: Vec::new(),
+        origin: ModelOrigin::Listed,
         provider: "acme".to_owned(),
         model_type: "chat".to_owned(),
         features: Vec::new(),
@@ -23,6 +25,17 @@ fn plain(id: &str) -> ModelConfig {
         retries: Retries::default(),
         timeouts: TimeoutChanges::default(),
     }
+}
+
+fn entry(model: &ModelConfig) -> CatalogEntry<'_> {
+    CatalogEntry {
+        id: &model.id,
+        model,
+    }
+}
+
+fn entries<'a>(models: &[&'a ModelConfig]) -> Vec<CatalogEntry<'a>> {
+    models.iter().map(|model| entry(model)).collect()
 }
 
 fn amount(written: &str) -> Amount {
@@ -78,7 +91,7 @@ fn refused_param(body: Result<Vec<u8>, ApiError>) -> String {
 fn public_records_hold_prices_as_written() {
     let (large, small) = (large(), plain("small"));
     assert_eq!(
-        text(public_page(&[&large, &small], None)),
+        text(public_page(&entries(&[&large, &small]), None)),
         concat!(
             r#"{"success":true,"page":1,"page_size":50,"total":2,"data":["#,
             r#"{"id":"acme/large","provider":"acme","model_type":"chat","features":["tools","thinking"],"#,
@@ -111,7 +124,7 @@ fn every_spelling_of_an_amount_becomes_a_json_number() {
 fn public_pages_together_hold_every_model_once() {
     for (count, page_size) in [(0, 7), (1, 1), (5, 2), (6, 3), (501, 500), (120, 50)] {
         let models = numbered(count);
-        let models: Vec<&ModelConfig> = models.iter().collect();
+        let models: Vec<CatalogEntry<'_>> = models.iter().map(entry).collect();
         let mut seen = Vec::new();
         for page in 1..=count.div_ceil(page_size) + 1 {
             let query = format!("page_size={page_size}&page={page}");
@@ -119,7 +132,7 @@ fn public_pages_together_hold_every_model_once() {
             assert_eq!(page["total"], count);
             seen.extend(field_of_each(&page, "data", "id"));
         }
-        let all: Vec<&str> = models.iter().map(|model| model.id.as_str()).collect();
+        let all: Vec<&str> = models.iter().map(|entry| entry.id).collect();
         assert_eq!(seen, all, "{count} models, {page_size} a page");
     }
 }
@@ -156,14 +169,14 @@ fn public_paging_refuses_other_values_by_name() {
     );
     assert_eq!(
         text(public_page(
-            &[&large()],
+            &entries(&[&large()]),
             Some("beta=true&p%61ge=%32&page_size=500&x")
         )),
         r#"{"success":true,"page":2,"page_size":500,"total":1,"data":[]}"#
     );
     let far = format!("page={LAST_PAGE_NUMBER}&page_size=500");
     assert_eq!(
-        parsed(public_page(&[&large()], Some(&far)))["data"],
+        parsed(public_page(&entries(&[&large()]), Some(&far)))["data"],
         Value::Array(vec![])
     );
 }
@@ -172,9 +185,9 @@ fn public_paging_refuses_other_values_by_name() {
 fn chat_and_responses_clients_read_the_same_list() {
     let record = r#"{"id":"acme/large","object":"model","created":0,"owned_by":"acme"}"#;
     for shape in [Format::Chat, Format::Responses] {
-        let listed = text(list(shape, &[&large()], Some("limit=none")));
+        let listed = text(list(shape, &entries(&[&large()]), Some("limit=none")));
         assert_eq!(listed, format!(r#"{{"object":"list","data":[{record}]}}"#));
-        assert_eq!(single(shape, &large()), record.as_bytes());
+        assert_eq!(single(shape, entry(&large())), record.as_bytes());
     }
 }
 
@@ -185,9 +198,9 @@ fn messages_records_name_every_field_of_the_sdk() {
         r#""lifecycle":"active","deprecated_at":null,"retires_at":null,"line":null,"capabilities":null,"#,
         r#""max_input_tokens":null,"max_tokens":8192}"#,
     );
-    assert_eq!(single(Format::Messages, &large()), record.as_bytes());
+    assert_eq!(single(Format::Messages, entry(&large())), record.as_bytes());
     assert_eq!(
-        text(list(Format::Messages, &[&large()], None)),
+        text(list(Format::Messages, &entries(&[&large()]), None)),
         format!(
             r#"{{"data":[{record}],"has_more":false,"first_id":"acme/large","last_id":"acme/large"}}"#
         )
@@ -200,7 +213,7 @@ fn messages_records_name_every_field_of_the_sdk() {
 
 /// Pages as the SDK does: on from `last_id`, or back from `first_id`.
 fn messages_walk(
-    models: &[&ModelConfig],
+    models: &[CatalogEntry<'_>],
     limit: usize,
     cursor: &str,
     edge: &str,
@@ -225,8 +238,8 @@ fn messages_walk(
 #[test]
 fn messages_pages_together_hold_every_model_once_in_both_directions() {
     let models = numbered(41);
-    let models: Vec<&ModelConfig> = models.iter().collect();
-    let all: Vec<&str> = models.iter().map(|model| model.id.as_str()).collect();
+    let models: Vec<CatalogEntry<'_>> = models.iter().map(entry).collect();
+    let all: Vec<&str> = models.iter().map(|entry| entry.id).collect();
     for limit in [1, 2, 20, 40, 41, 1000] {
         let pages = messages_walk(&models, limit, "after_id", "last_id");
         assert_eq!(pages.len(), 41_usize.div_ceil(limit));
@@ -252,7 +265,7 @@ fn messages_paging_refuses_what_it_cannot_follow() {
         ("after_id=acme/large&before_id=acme%2Flarge", "before_id"),
         ("lifecycle=new", "lifecycle"),
     ] {
-        let refused = list(Format::Messages, &[&large], Some(query));
+        let refused = list(Format::Messages, &entries(&[&large]), Some(query));
         assert_eq!(refused_param(refused), param, "{query}");
     }
     for (query, count) in [
@@ -262,7 +275,7 @@ fn messages_paging_refuses_what_it_cannot_follow() {
         ("lifecycle=retired&before_id=acme/large", 0),
         ("lifecycle=retired&after_id=acme/large", 0),
     ] {
-        let page = parsed(list(Format::Messages, &[&large], Some(query)));
+        let page = parsed(list(Format::Messages, &entries(&[&large]), Some(query)));
         assert_eq!(field_of_each(&page, "data", "id").len(), count, "{query}");
     }
 }
@@ -277,13 +290,21 @@ fn native_records_leave_out_what_is_not_known() {
         r#"{{"name":"models/small","version":"1","displayName":"small","description":"chat model of acme","supportedGenerationMethods":{methods}}}"#
     );
     let (large, small) = (large(), plain("small"));
-    assert_eq!(single(Format::Native, &large), full.as_bytes());
+    assert_eq!(single(Format::Native, entry(&large)), full.as_bytes());
     assert_eq!(
-        text(list(Format::Native, &[&large, &small], Some("pageSize=2"))),
+        text(list(
+            Format::Native,
+            &entries(&[&large, &small]),
+            Some("pageSize=2")
+        )),
         format!(r#"{{"models":[{full},{bare}]}}"#)
     );
     assert_eq!(
-        text(list(Format::Native, &[&large, &small], Some("pageSize=1"))),
+        text(list(
+            Format::Native,
+            &entries(&[&large, &small]),
+            Some("pageSize=1")
+        )),
         format!(r#"{{"models":[{full}],"nextPageToken":"YWNtZS9sYXJnZQ"}}"#)
     );
 }
@@ -291,8 +312,8 @@ fn native_records_leave_out_what_is_not_known() {
 #[test]
 fn native_pages_together_hold_every_model_once() {
     let models = numbered(1001);
-    let models: Vec<&ModelConfig> = models.iter().collect();
-    let all: Vec<&str> = models.iter().map(|model| model.id.as_str()).collect();
+    let models: Vec<CatalogEntry<'_>> = models.iter().map(entry).collect();
+    let all: Vec<&str> = models.iter().map(|entry| entry.id).collect();
     for (size, token, pages) in [
         ("pageSize=91", "pageToken", 11),
         ("page_size=1", "page_token", 1001),
@@ -321,7 +342,7 @@ fn native_paging_refuses_what_it_cannot_follow() {
         ("pageToken=%21", "pageToken"),
         ("page_token=Z29uZQ", "page_token"),
     ] {
-        let refused = list(Format::Native, &[&large()], Some(query));
+        let refused = list(Format::Native, &entries(&[&large()]), Some(query));
         assert_eq!(refused_param(refused), param, "{query}");
     }
 }

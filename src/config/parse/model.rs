@@ -3,13 +3,10 @@
 use super::upstream::parse_timeout_changes;
 use crate::config::capabilities;
 use crate::config::check::{DeclaredModel, DeclaredNames};
-use crate::config::settings::{Balance, ModelConfig, Pricing, Retries, TargetConfig};
+use crate::config::settings::{Balance, ModelConfig, ModelOrigin, Pricing, Retries, TargetConfig};
 use crate::config::table::{ConfigField, ConfigReader, ConfigTable, Located};
 use crate::config::tree::YamlKind;
 use crate::config::values;
-
-/// Not the name of an upstream: the catalog is public.
-const DEFAULT_PROVIDER: &str = "omniglot";
 
 pub fn parse_entry(
     reader: &mut ConfigReader,
@@ -17,7 +14,8 @@ pub fn parse_entry(
     names: &mut DeclaredNames,
 ) -> Option<ModelConfig> {
     let mut table = reader.table("a model", field)?;
-    let id = reader.required(&mut table, "id", values::name);
+    let id = reader.required(&mut table, "id", values::model_id);
+    let aliases = parse_aliases(reader, &mut table, id.as_ref());
     let provider = reader.optional(&mut table, "provider", values::label);
     let model_type = reader.optional(&mut table, "model_type", values::name);
     let features = reader.items(&mut table, "features", values::label);
@@ -30,8 +28,8 @@ pub fn parse_entry(
     let flags = table.take("capabilities");
     let flags = flags.and_then(|field| reader.table("capabilities", field));
     let flags = flags.map(|table| capabilities::parse(reader, table));
-    let targets = parse_targets(reader, &mut table);
-    let fallbacks = reader.items(&mut table, "fallbacks", values::name);
+    let targets = parse_targets(reader, &mut table, id.as_ref());
+    let fallbacks = parse_fallbacks(reader, &mut table, id.as_ref());
     let balance = table.take("balance");
     let balance = balance.and_then(|field| parse_balance(reader, field));
     let retries = table.take("retries");
@@ -42,12 +40,15 @@ pub fn parse_entry(
     let upstreams: Vec<_> = targets.iter().map(|target| target.value.clone()).collect();
     names.models.push(DeclaredModel {
         id: id.clone(),
+        aliases: aliases.clone(),
         targets,
         fallbacks: fallbacks.clone(),
     });
     Some(ModelConfig {
         id: id?.value,
-        provider: provider.unwrap_or_else(|| DEFAULT_PROVIDER.to_owned()),
+        aliases: aliases.into_iter().map(|alias| alias.value).collect(),
+        origin: ModelOrigin::Listed,
+        provider: provider.unwrap_or_else(|| ModelConfig::DEFAULT_PROVIDER.to_owned()),
         model_type: model_type.unwrap_or_else(|| "chat".to_owned()),
         features: features.into_iter().map(|feature| feature.value).collect(),
         pricing: pricing.unwrap_or_default(),
@@ -116,7 +117,59 @@ fn parse_retries(reader: &mut ConfigReader, field: ConfigField) -> Option<Retrie
     Some(retries)
 }
 
-fn parse_targets(reader: &mut ConfigReader, table: &mut ConfigTable) -> Vec<Located<TargetConfig>> {
+/// Further names of the model. An id with a `*` matches names itself.
+fn parse_aliases(
+    reader: &mut ConfigReader,
+    table: &mut ConfigTable,
+    id: Option<&Located<String>>,
+) -> Vec<Located<String>> {
+    let aliases = reader.items(table, "aliases", values::alias);
+    if let (Some(id), Some(alias)) = (id.filter(|id| id.value.contains('*')), aliases.first()) {
+        let message = format!(
+            "aliases go with an id without a *, not with {:?}; make {:?} a model of its own",
+            id.written, alias.written
+        );
+        reader.problems.add(alias.position, message);
+    }
+    aliases
+}
+
+/// The names of other models. A `*` stands for the same text as that of the id.
+fn parse_fallbacks(
+    reader: &mut ConfigReader,
+    table: &mut ConfigTable,
+    id: Option<&Located<String>>,
+) -> Vec<Located<String>> {
+    let fallbacks = reader.items(table, "fallbacks", values::model_id);
+    for fallback in &fallbacks {
+        check_star(reader, "fallback", fallback, id);
+    }
+    fallbacks
+}
+
+/// Reports a `*` that stands for nothing, because the id has none.
+fn check_star(
+    reader: &mut ConfigReader,
+    what: &str,
+    name: &Located<String>,
+    id: Option<&Located<String>>,
+) {
+    if let Some(id) = id.filter(|id| !id.value.contains('*'))
+        && name.value.contains('*')
+    {
+        let message = format!(
+            "{what} {:?} has a *, but the id {:?} has none; write a whole name, or a * in the id",
+            name.written, id.written
+        );
+        reader.problems.add(name.position, message);
+    }
+}
+
+fn parse_targets(
+    reader: &mut ConfigReader,
+    table: &mut ConfigTable,
+    id: Option<&Located<String>>,
+) -> Vec<Located<TargetConfig>> {
     let Some(field) = reader.required_field(table, "upstreams") else {
         return Vec::new();
     };
@@ -127,7 +180,10 @@ fn parse_targets(reader: &mut ConfigReader, table: &mut ConfigTable) -> Vec<Loca
         };
         let name = reader.required(&mut table, "name", values::name);
         let model = table.take("model").map(|field| {
-            let model = reader.value(field, values::label);
+            let model = reader.value(field, values::upstream_model);
+            if let Some(model) = &model {
+                check_star(reader, "model", model, id);
+            }
             model.map(|model| model.value).unwrap_or_default()
         });
         let weight = reader.optional(&mut table, "weight", values::weight);

@@ -53,6 +53,8 @@ pub fn default() -> ServerConfig {
         conversations: Some(DEFAULT_CONVERSATIONS),
         public_catalog: true,
         cors: None,
+        upstream_prefixes: None,
+        default_upstream: None,
     }
 }
 
@@ -96,6 +98,11 @@ pub fn parse(
     let public_catalog = reader.optional(&mut table, "public_catalog", values::switch);
     let cors = table.take("cors");
     let cors = cors.and_then(|field| parse_cors(reader, field));
+    let upstream_prefixes = reader.optional(&mut table, "upstream_prefixes", values::switch);
+    let default_upstream = table.take("default_upstream");
+    names.default_upstream = default_upstream.and_then(|field| reader.value(field, values::name));
+    let default_upstream = names.default_upstream.as_ref();
+    let default_upstream = default_upstream.map(|name| name.value.clone());
     reader.finish(table);
     ServerConfig {
         listen,
@@ -113,6 +120,8 @@ pub fn parse(
         conversations: kept.unwrap_or(default.conversations),
         public_catalog: public_catalog.unwrap_or(default.public_catalog),
         cors,
+        upstream_prefixes,
+        default_upstream,
     }
 }
 

@@ -52,10 +52,11 @@ impl RouteState {
         self.refused_model = Some(truncated(name).to_string());
     }
 
-    /// The name of the model, as the config or the client has it.
+    /// The name of the model that the client asked for.
     pub(in crate::proxy) fn model_name(&self) -> Option<&str> {
         let model = self.model.as_ref().map(|model| &*model.label);
-        model.or(self.refused_model.as_deref())
+        let asked = self.request.as_ref().map(|request| &*request.model);
+        asked.or(model).or(self.refused_model.as_deref())
     }
 
     pub(in crate::proxy) fn set_request(&mut self, request: RequestSummary) {

@@ -21,7 +21,8 @@ fn runtime(model: &str) -> Runtime {
 
 fn names(runtime: &Runtime, affinity: Option<&[u8]>) -> String {
     let snapshot = runtime.snapshot();
-    let order = attempts(&snapshot, &snapshot.models["m"], Format::Chat, affinity);
+    let asked = snapshot.model("m").expect("a model");
+    let order = attempts(&snapshot, &asked, Format::Chat, affinity);
     order
         .iter()
         .map(|attempt| &*attempt.upstream.name)
@@ -30,7 +31,8 @@ fn names(runtime: &Runtime, affinity: Option<&[u8]>) -> String {
 
 fn health(runtime: &Runtime, name: &str) -> Arc<Health> {
     let snapshot = runtime.snapshot();
-    let targets = snapshot.models["m"].targets.iter();
+    let asked = snapshot.model("m").expect("a model");
+    let targets = asked.model.targets.iter();
     let mut targets = targets.filter(|target| *target.upstream.name == *name);
     targets.next().expect("a target").health.clone()
 }

@@ -1,0 +1,59 @@
+//! The globs of a key, and which entries of `models` they may open.
+
+use globset::{Glob, GlobMatcher};
+
+use super::model_names::ModelNames;
+use super::settings::ModelConfig;
+use crate::model::NamePattern;
+
+/// The characters that mean something else than themselves in a glob.
+const SPECIAL: [char; 5] = ['*', '?', '[', '{', '\\'];
+
+/// A glob of a key.
+pub enum KeyGlob {
+    /// It has no special characters, and so it is one name.
+    Name(String),
+    Glob {
+        matcher: GlobMatcher,
+        /// The text that it begins with.
+        literal: String,
+    },
+}
+
+impl KeyGlob {
+    /// `None`: the text is no glob.
+    pub fn parse(text: &str) -> Option<KeyGlob> {
+        let matcher = Glob::new(text).ok()?.compile_matcher();
+        Some(match text.split_once(SPECIAL) {
+            None => KeyGlob::Name(text.to_owned()),
+            Some((literal, _)) => KeyGlob::Glob {
+                matcher,
+                literal: literal.to_owned(),
+            },
+        })
+    }
+
+    /// The numbers of the models that a key with this glob can use. For an id with a `*` this is a guess that errs
+    /// towards yes: both match some name if the beginning of one begins the other.
+    pub fn opened(&self, models: &[ModelConfig], names: &ModelNames) -> Vec<usize> {
+        match self {
+            KeyGlob::Name(name) => names
+                .find(name)
+                .map(|found| found.number)
+                .into_iter()
+                .collect(),
+            KeyGlob::Glob { matcher, literal } => {
+                let may_match = |model: &ModelConfig| match NamePattern::parse(&model.id) {
+                    None => model.names().any(|name| matcher.is_match(name)),
+                    Some(pattern) => {
+                        pattern.prefix().starts_with(literal.as_str())
+                            || literal.starts_with(pattern.prefix())
+                    }
+                };
+                let models = models.iter().enumerate();
+                let opened = models.filter(|(_, model)| may_match(model));
+                opened.map(|(number, _)| number).collect()
+            }
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Finds the entry of `models` that serves a name: by its id, by an alias, or by the `*` in its id.
+
+use std::collections::HashMap;
+
+use ahash::RandomState;
+
+use super::settings::ModelConfig;
+use crate::model::{NamePattern, PatternIndex};
+
+/// The names of the models, with the number of the entry of each.
+#[derive(Debug, Clone, Default)]
+pub struct ModelNames {
+    exact: HashMap<String, usize, RandomState>,
+    patterns: PatternIndex,
+}
+
+/// The entry that serves a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ModelMatch<'n> {
+    /// The number of the entry, from 0.
+    pub number: usize,
+    /// The text that the `*` of its id stands for.
+    pub matched: Option<&'n str>,
+}
+
+impl ModelNames {
+    /// Builds the index of the models, in their order.
+    pub fn new<'m>(models: impl Iterator<Item = &'m ModelConfig>) -> ModelNames {
+        let mut names = ModelNames::default();
+        for (number, model) in models.enumerate() {
+            for name in model.names() {
+                names.insert(name, number);
+            }
+        }
+        names
+    }
+
+    /// Adds a name of an entry, unless another has it already.
+    pub fn insert(&mut self, name: &str, number: usize) {
+        match NamePattern::parse(name) {
+            Some(pattern) => self.patterns.insert(&pattern, number),
+            None => {
+                self.exact.entry(name.to_owned()).or_insert(number);
+            }
+        }
+    }
+
+    /// Finds the entry with this id or alias, or else the one whose id matches it with the longest literal text.
+    pub fn find<'n>(&self, name: &'n str) -> Option<ModelMatch<'n>> {
+        if let Some(number) = self.exact.get(name) {
+            return Some(ModelMatch {
+                number: *number,
+                matched: None,
+            });
+        }
+        let (number, matched) = self.patterns.find(name)?;
+        Some(ModelMatch {
+            number,
+            matched: Some(matched),
+        })
+    }
+}
