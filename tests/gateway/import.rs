@@ -50,6 +50,7 @@ fn assert_imported(file: &str) {
         "AZURE_API_KEY_EAST",
         "AZURE_API_KEY_WEST",
         "GROQ_TEAM_KEY",
+        "GROQ_API_KEY",
         "REDIS_PASSWORD",
     ] {
         check.env(name, "a-key-of-the-test");

@@ -44,10 +44,11 @@ fn add_key(config: &mut ImportedConfig, path: &str, name: &str, provider: &Value
         .flatten()
         .filter_map(Value::as_str)
         .collect();
-    if models.is_empty() || models.contains(&"*") {
-        config.leave_out(path, "it names no models; write them under models");
-        return;
-    }
+    // A key without a list is for all models of its provider.
+    let models = match models.is_empty() || models.contains(&"*") {
+        true => vec!["*"],
+        false => models,
+    };
     for refused in [
         "azure_key_config",
         "vertex_key_config",
@@ -110,7 +111,7 @@ fn add_key(config: &mut ImportedConfig, path: &str, name: &str, provider: &Value
 
 fn add_target(config: &mut ImportedConfig, id: &str, target: String, network: &Value) {
     if let Some(model) = config.models.iter_mut().find(|model| model.name == id) {
-        model.add_upstream(&target);
+        model.add_to_list("upstreams", &target);
         return;
     }
     let mut model = Entry {

@@ -29,12 +29,15 @@ impl Entry {
         self.settings.extend(value.map(|value| (key, value)));
     }
 
-    /// Adds one more upstream to a model.
-    pub(super) fn add_upstream(&mut self, target: &str) {
+    /// Adds an item to a setting that is a list.
+    pub(super) fn add_to_list(&mut self, key: &'static str, item: &str) {
         let mut settings = self.settings.iter_mut();
-        if let Some((_, upstreams)) = settings.find(|(key, _)| *key == "upstreams") {
-            let before = upstreams.strip_suffix(']').unwrap_or(upstreams);
-            *upstreams = format!("{before}, {target}]");
+        match settings.find(|(setting, _)| *setting == key) {
+            Some((_, items)) => {
+                let before = items.strip_suffix(']').unwrap_or(items);
+                *items = format!("{before}, {item}]");
+            }
+            None => self.set(key, Some(list(&[item.to_owned()]))),
         }
     }
 }

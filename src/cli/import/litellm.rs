@@ -62,6 +62,7 @@ pub(super) fn import(text: &str) -> Result<ImportedConfig> {
     read_router_settings(&mut config, section("router_settings"));
     read_general_settings(&mut config, section("general_settings"));
     read_other_settings(&mut config, section("litellm_settings"));
+    drop_retries_before_fallbacks(&mut config);
     for name in root.keys() {
         let known = [
             "model_list",
@@ -126,7 +127,7 @@ fn add_deployment(config: &mut ImportedConfig, place: usize, entry: &Value, cred
     let info = entry.get("model_info").and_then(Value::as_object);
     let target = mapping(&target);
     match config.models.iter_mut().find(|model| model.name == id) {
-        Some(model) => model.add_upstream(&target),
+        Some(model) => model.add_to_list("upstreams", &target),
         None => {
             let model = new_model(id, &target, &parameters, info.unwrap_or(&empty));
             config.models.push(model);
@@ -311,19 +312,30 @@ fn add_fallbacks(config: &mut ImportedConfig, path: &str, value: &Value) {
     }
 }
 
-/// Further names of models. They become models of their own with the same upstreams.
+/// Attempts count fallbacks too here: a limit for one model would keep its fallbacks from being reached.
+fn drop_retries_before_fallbacks(config: &mut ImportedConfig) {
+    let mut dropped = Vec::new();
+    for model in &mut config.models {
+        let has = |key: &str| model.settings.iter().any(|(setting, _)| *setting == key);
+        if has("fallbacks") && has("retries") {
+            model.settings.retain(|(setting, _)| *setting != "retries");
+            dropped.push(model.name.clone());
+        }
+    }
+    for id in dropped {
+        let reason =
+            "each upstream is tried once, then the fallbacks; models[].retries counts both";
+        config.leave_out(&format!("retries of {id}"), reason);
+    }
+}
+
+/// Further names of models.
 fn add_aliases(config: &mut ImportedConfig, value: &Value) {
     for (alias, of) in value.as_object().into_iter().flatten() {
         let of = of.get("model").unwrap_or(of);
-        let model = config
-            .models
-            .iter()
-            .find(|model| Some(model.name.as_str()) == of.as_str());
-        match model.cloned() {
-            Some(model) => config.models.push(Entry {
-                name: alias.clone(),
-                ..model
-            }),
+        let mut models = config.models.iter_mut();
+        match models.find(|model| Some(model.name.as_str()) == of.as_str()) {
+            Some(model) => model.add_to_list("aliases", &scalar(alias)),
             None => config.leave_out(
                 &format!("router_settings.model_group_alias.{alias}"),
                 "its model is not in the list",
