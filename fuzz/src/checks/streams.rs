@@ -142,14 +142,15 @@ pub fn check_encoded_stream(format: Format, bytes: &[u8]) {
     assert!(grammar.ended);
 }
 
-/// Passthrough loses no event. Only the model's name may change, events after the end, and the names of events for
-/// clients that do not read them.
+/// Passthrough loses no event. Only the model's name may change, events after the end, the names of events for clients
+/// that do not read them, and the word that ends chat streams where native clients would take it for JSON.
 fn check_passthrough(format: Format, body: &[u8], out: &[u8]) {
     let reads_names = format.codec().allows_any_framing();
+    let is_event = |data: &str| !data.is_empty() && !(format == Format::Native && data == "[DONE]");
     let names = |bytes: &[u8]| {
         let mut names = Vec::new();
         SseFrames::default().push(bytes, |frame| {
-            if frame.data.is_some_and(|data| !data.is_empty()) {
+            if frame.data.is_some_and(|data| is_event(&data)) {
                 names.push(match reads_names {
                     true => frame.name.into_owned(),
                     false => String::new(),
