@@ -234,9 +234,9 @@ impl Capabilities {
         Ok(())
     }
 
-    /// Tells whether the upstream refuses fields that its format has.
-    pub const fn has_unsupported_fields(&self) -> bool {
-        !self.chat_unsupported.is_empty()
+    /// Tells whether requests in the upstream's own format are changed: it refuses fields, or has another name for one.
+    pub const fn changes_passthrough(&self) -> bool {
+        self.chat_old_max_field || !self.chat_unsupported.is_empty()
     }
 
     /// Returns the effort if the model accepts it, else the nearest lower one, else the lowest.

@@ -53,11 +53,13 @@ pub(super) fn reserve(
     let body = &ctx.route.body;
     let head = request.head(&traits);
     let estimate = BodyEstimate::with_unseen(ctx.client.codec(), &head, body);
-    let input_of = |attempt: &Attempt| max_input(estimate, attempt, ctx.client.format());
+    let client = ctx.client.format();
+    let input_of = |attempt: &Attempt| max_input(estimate, attempt, client);
     let highest_of = |attempt: &Attempt| {
         let prices = attempt.settings.prices?;
         let longest = attempt.timeouts.total.unwrap_or(RESERVED_TIME);
-        let output = max_output(limit.output, attempt).saturating_mul(limit.choices);
+        let limit_of_text = limit.output.filter(|_| !paints_for(attempt, client));
+        let output = max_output(limit_of_text, attempt).saturating_mul(limit.choices);
         Some(prices.max_cost(input_of(attempt).tokens, output, milliseconds(longest)))
     };
     let highest = attempts.iter().filter_map(highest_of).max();
@@ -147,6 +149,11 @@ fn explain_unseen(mut api_error: ApiError, unseen: Option<MaxInput>) -> ApiError
         api_error.message.push_str(&why);
     }
     api_error
+}
+
+/// Tells whether the images API answers a conversation: the client's limit is for text, and is not sent there.
+fn paints_for(attempt: &Attempt, client: Format) -> bool {
+    attempt.upstream.format == Format::Images && client != Format::Images
 }
 
 /// The longest output of an attempt, for each choice: the limit of the request, or else the one that is sent.

@@ -284,7 +284,7 @@ fn without_unsupported(
     capabilities: &Capabilities,
     losses: &mut Losses,
 ) -> ChunkedBytes {
-    if !capabilities.has_unsupported_fields() {
+    if !capabilities.changes_passthrough() {
         return edited;
     }
     let own = str::from_utf8(body).unwrap_or_default();

@@ -142,6 +142,32 @@ fn chat_stream_text(stream: &str) -> String {
 }
 
 #[tokio::test]
+async fn the_limit_of_the_output_has_the_name_that_the_provider_knows() {
+    let mock = Mock::start();
+    let gateway = start_presets(&mock);
+    for (model, field) in [
+        ("deepseek", "max_tokens"),
+        ("openrouter", "max_tokens"),
+        ("mistral", "max_tokens"),
+        ("openai", "max_completion_tokens"),
+    ] {
+        for limits in [
+            json!({"max_completion_tokens": 7}),
+            json!({"max_completion_tokens": 7, "max_tokens": null}),
+        ] {
+            let (path, mut body) = request("chat", model, "mock:echo", false);
+            for (name, limit) in limits.as_object().expect("an object") {
+                body[name] = limit.clone();
+            }
+            let echo = echoed_request("chat", &post(gateway.url(&path), body.to_string()).await);
+            let sent = echo["body"].as_str().expect("a body");
+            let sent: Value = serde_json::from_str(sent).expect("JSON");
+            assert_eq!(sent[field], 7, "{model}: {sent}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_provider_that_refuses_stream_options_gets_none() {
     let mock = Mock::start();
     let gateway = start_presets(&mock);

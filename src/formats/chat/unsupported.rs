@@ -16,7 +16,7 @@ pub(super) fn remove_unsupported(
     report: &mut dyn FnMut(String),
 ) -> Option<Vec<u8>> {
     let names = &capabilities.chat_unsupported;
-    if names.is_empty() {
+    if !capabilities.changes_passthrough() {
         return None;
     }
     let is_refused = |name: &str| names.iter().any(|refused| refused == name);
@@ -30,10 +30,12 @@ pub(super) fn remove_unsupported(
     let read = reader.object(|reader, name| {
         let value = reader.raw()?;
         match name {
-            "max_completion_tokens" if capabilities.chat_old_max_field && is_refused(name) => {
+            // An upstream that knows the other name only would generate without a limit.
+            "max_completion_tokens" if capabilities.chat_old_max_field && value != "null" => {
                 newer_limit = Some(value);
                 is_changed = true;
             }
+            "max_tokens" if value == "null" => {}
             _ if is_refused(name) => {
                 report(name.to_owned());
                 is_changed = true;
@@ -189,5 +191,18 @@ mod tests {
         let both = r#"{"max_completion_tokens":9,"max_tokens":5}"#;
         let (one, _) = removed(both, "max_completion_tokens");
         assert_eq!(one.as_deref(), Some(r#"{"max_tokens":5}"#));
+        for with_null in [
+            r#"{"max_tokens":null,"max_completion_tokens":9}"#,
+            r#"{"max_completion_tokens":9,"max_tokens":null}"#,
+        ] {
+            for names in ["max_completion_tokens", ""] {
+                let (renamed, _) = removed(with_null, names);
+                assert_eq!(
+                    renamed.as_deref(),
+                    Some(r#"{"max_tokens":9}"#),
+                    "{with_null}"
+                );
+            }
+        }
     }
 }

@@ -277,3 +277,37 @@ async fn a_limit_that_is_raised_is_reserved_as_it_is_sent() {
     assert_eq!(refused.status, 429, "{}", refused.text());
     assert!(refused.error("chat").contains("may cost 16"));
 }
+
+/// A limit of text says nothing of an image: the images API is not told, and bills what the image has.
+#[tokio::test]
+async fn a_limit_of_text_does_not_lower_what_an_image_reserves() {
+    let mock = Mock::start();
+    let config = format!(
+        "server: {{listen: LISTEN, admin: ADMIN}}\n\
+         keys: [{{name: capped, secret: key-capped, spending_cap: 0.5}}]\n\
+         upstreams: [{{name: art, format: images, base_url: \"http://{}/v1\"}}]\n\
+         models: [{{id: art, model_type: image, max_output_tokens: 1000, pricing: {{output: 1000}}, \
+         upstreams: [{{name: art}}]}}]\n",
+        mock.address
+    );
+    let gateway = Gateway::start(&config);
+    for (format, limit) in [
+        ("chat", json!({"max_tokens": 1, "modalities": ["image"]})),
+        (
+            "responses",
+            json!({"max_output_tokens": 16, "tools": [{"type": "image_generation"}]}),
+        ),
+        (
+            "native",
+            json!({"generationConfig": {"maxOutputTokens": 1, "responseModalities": ["IMAGE"]}}),
+        ),
+    ] {
+        let (path, mut body) = request(format, "art", "a cat", false);
+        for (field, value) in limit.as_object().expect("an object") {
+            body[field] = value.clone();
+        }
+        let asked = client().post(gateway.url(&path)).bearer_auth("key-capped");
+        let response = send(asked.json(&body)).await;
+        assert_eq!(response.status, 429, "{format}: {}", response.text());
+    }
+}
