@@ -146,11 +146,14 @@ pub fn check_encoded_stream(format: Format, bytes: &[u8]) {
 /// that do not read them, and the word that ends chat streams where native clients would take it for JSON.
 fn check_passthrough(format: Format, body: &[u8], out: &[u8]) {
     let reads_names = format.codec().allows_any_framing();
-    let is_event = |data: &str| !data.is_empty() && !(format == Format::Native && data == "[DONE]");
+    let is_left_out = |data: &str| format == Format::Native && data == "[DONE]";
     let names = |bytes: &[u8]| {
         let mut names = Vec::new();
         SseFrames::default().push(bytes, |frame| {
-            if frame.data.is_some_and(|data| is_event(&data)) {
+            if frame
+                .data
+                .is_some_and(|data| !data.is_empty() && !is_left_out(&data))
+            {
                 names.push(match reads_names {
                     true => frame.name.into_owned(),
                     false => String::new(),
