@@ -66,10 +66,10 @@ fn model(
         priority: 0,
     };
     // What an upstream of several formats generates is known when it is asked.
-    let paints = upstream.formats().any(|format| format == Format::Images);
+    let has_images = upstream.formats().any(|format| format == Format::Images);
     let image_output = "image_output".to_owned();
     ModelConfig {
-        features: paints.then_some(image_output).into_iter().collect(),
+        features: has_images.then_some(image_output).into_iter().collect(),
         ..ModelConfig::new(id, model_type, vec![target], origin)
     }
 }

@@ -58,7 +58,9 @@ pub(super) fn reserve(
     let highest_of = |attempt: &Attempt| {
         let prices = attempt.settings.prices?;
         let longest = attempt.timeouts.total.unwrap_or(RESERVED_TIME);
-        let limit_of_text = limit.output.filter(|_| !paints_for(attempt, client));
+        let limit_of_text = limit
+            .output
+            .filter(|_| !answers_with_image(attempt, client));
         let output = max_output(limit_of_text, attempt).saturating_mul(limit.choices);
         Some(prices.max_cost(input_of(attempt).tokens, output, milliseconds(longest)))
     };
@@ -152,7 +154,7 @@ fn explain_unseen(mut api_error: ApiError, unseen: Option<MaxInput>) -> ApiError
 }
 
 /// Tells whether the images API answers a conversation: the client's limit is for text, and is not sent there.
-fn paints_for(attempt: &Attempt, client: Format) -> bool {
+fn answers_with_image(attempt: &Attempt, client: Format) -> bool {
     attempt.upstream.format == Format::Images && client != Format::Images
 }
 

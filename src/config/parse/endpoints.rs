@@ -39,7 +39,7 @@ pub fn parse(
         for name in ["format", "base_url"] {
             if let Some(field) = table.take(name) {
                 let message = format!(
-                    "formats has the base URL of every format; remove {name}, or write it instead"
+                    "formats has the base URL of every format; remove {name}, or remove formats"
                 );
                 reader.problems.add(field.node.position, message);
             }

@@ -3,6 +3,8 @@
 use crate::formats::{Capabilities, to_json_string};
 use crate::json::{DecodeResult, JsonReader};
 
+const NEWER_LIMIT: &str = "max_completion_tokens";
+
 /// What begins the name of a field that is in every message.
 const IN_MESSAGES: &str = "messages.";
 
@@ -24,6 +26,12 @@ pub(super) fn remove_unsupported(
         let mut names = names.iter();
         names.any(|refused| refused.strip_prefix(IN_MESSAGES) == Some(name))
     };
+    let is_renamed = |name: &str| capabilities.chat_old_max_field && name == NEWER_LIMIT;
+    let is_affected = |name: &str| is_refused(name) || is_renamed(name);
+    // Most bodies have none of these fields, and are not copied.
+    if !has_field(body, &is_affected, &in_messages) {
+        return None;
+    }
     let mut reader = JsonReader::new(body);
     let (mut kept, mut is_changed) = (KeptMembers::default(), false);
     let mut newer_limit = None;
@@ -31,7 +39,7 @@ pub(super) fn remove_unsupported(
         let value = reader.raw()?;
         match name {
             // An upstream that knows the other name only would generate without a limit.
-            "max_completion_tokens" if capabilities.chat_old_max_field && value != "null" => {
+            _ if is_renamed(name) && value != "null" => {
                 newer_limit = Some(value);
                 is_changed = true;
             }
@@ -55,6 +63,30 @@ pub(super) fn remove_unsupported(
         kept.push("max_tokens", limit);
     }
     (read.is_ok() && is_changed).then(|| kept.finish())
+}
+
+/// Tells whether the body, or one of its messages, has a field of these.
+fn has_field(
+    body: &str,
+    is_affected: &dyn Fn(&str) -> bool,
+    in_messages: &dyn Fn(&str) -> bool,
+) -> bool {
+    let mut is_found = false;
+    // What cannot be read is not changed.
+    let _ = JsonReader::new(body).object(|reader, name| {
+        is_found |= is_affected(name);
+        if name != "messages" || reader.peek() != Some(b'[') {
+            return reader.skip();
+        }
+        reader.array(|reader| match reader.peek() {
+            Some(b'{') => reader.object(|reader, name| {
+                is_found |= in_messages(name);
+                reader.skip()
+            }),
+            _ => reader.skip(),
+        })
+    });
+    is_found
 }
 
 /// The messages without the fields that are refused in each. `None`: no message has one.
