@@ -16,12 +16,12 @@ impl ArrayElements {
         self.closed
     }
 
-    /// Calls `element` with each complete element and the offset in the chunk where it ends. Bytes behind
-    /// the array are ignored.
-    pub fn push(&mut self, chunk: &[u8], mut element: impl FnMut(&[u8], usize)) {
+    /// Calls `element` with each complete element and the offset in the chunk where it ends. Returns the offset behind the
+    /// array or, as long as it is open, behind the chunk: bytes behind the array are ignored.
+    pub fn push(&mut self, chunk: &[u8], mut element: impl FnMut(&[u8], usize)) -> usize {
         for (at, &byte) in chunk.iter().enumerate() {
             if self.closed {
-                return;
+                return at;
             }
             let inside = self.depth >= 2;
             self.step(byte);
@@ -33,6 +33,7 @@ impl ArrayElements {
                 self.buffer.clear();
             }
         }
+        chunk.len()
     }
 
     fn step(&mut self, byte: u8) {

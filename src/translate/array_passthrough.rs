@@ -8,6 +8,7 @@ use super::upstream_error::{chunk_too_large, decode_bare_error, incomplete_strea
 use crate::formats::{Codec, ResponseObserver};
 use crate::json::ArrayElements;
 use crate::model::ApiError;
+use crate::sse::SseWriter;
 
 /// A JSON array that passes through.
 pub(super) struct ArrayPassthrough {
@@ -15,6 +16,8 @@ pub(super) struct ArrayPassthrough {
     elements: ArrayElements,
     /// The bytes after the last complete element.
     pending: BytesMut,
+    /// Whether any element has been passed on, and with it the array's opening bracket.
+    begun: bool,
 }
 
 impl ArrayPassthrough {
@@ -23,6 +26,7 @@ impl ArrayPassthrough {
             codec,
             elements: ArrayElements::default(),
             pending: BytesMut::new(),
+            begun: false,
         }
     }
 
@@ -36,7 +40,7 @@ impl ArrayPassthrough {
         out: &mut Option<Bytes>,
     ) -> Result<(), ApiError> {
         let (mut good, mut api_error) = (0, None);
-        self.elements.push(chunk, |element, element_end| {
+        let array_end = self.elements.push(chunk, |element, element_end| {
             let text = String::from_utf8_lossy(element);
             if api_error.is_none() {
                 api_error = self.codec.observe_event(&text, observer).err();
@@ -53,7 +57,8 @@ impl ArrayPassthrough {
                 observer.closed = true;
             }
             closed if closed || end => {
-                let bare = || decode_bare_error(self.codec, &[&self.pending, &chunk[..]].concat());
+                let array = || [&self.pending, &chunk[..array_end]].concat();
+                let bare = || decode_bare_error(self.codec, &array());
                 api_error = api_error
                     .or_else(bare)
                     .or_else(|| Some(incomplete_stream()));
@@ -61,11 +66,20 @@ impl ArrayPassthrough {
             _ => {}
         }
         *out = self.send(chunk, good);
+        self.begun |= good > 0;
         match api_error {
             Some(api_error) => Err(api_error),
             None if self.pending.len() > limit => Err(chunk_too_large(limit)),
             None => Ok(()),
         }
+    }
+
+    /// Encodes an error as the last element of the array.
+    pub(super) fn encode_error(&self, api_error: &ApiError, out: &mut SseWriter) {
+        let (_, body) = self.codec.encode_error(api_error, "");
+        out.raw(if self.begun { b",\n" } else { b"[" });
+        out.raw(&body);
+        out.raw(b"]");
     }
 
     /// Returns the pending bytes and the good part of a chunk; the rest becomes pending.
@@ -118,7 +132,24 @@ mod tests {
             )
         };
         assert_eq!(push(r#"{"error":{"code":429,"#, false), Ok(()));
-        let api_error = push(r#""message":"Busy."}}"#, true).expect_err("an error");
+        let api_error = push(r#""message":"Busy."}} and more"#, true).expect_err("an error");
         assert_eq!((api_error.status, &*api_error.message), (429, "Busy."));
+    }
+
+    #[test]
+    fn an_error_is_the_last_element_also_where_it_is_the_first() {
+        let api_error = incomplete_stream();
+        for (chunk, elements) in [("[", 1), (r#"[{"candidates":[]}"#, 2)] {
+            let mut array = ArrayPassthrough::new(Format::Native.codec());
+            let (mut sent, mut out) = (None, SseWriter::default());
+            let chunk = Bytes::from_static(chunk.as_bytes());
+            let mut observer = ResponseObserver::default();
+            let pushed = array.push(&chunk, false, 1024, &mut observer, &mut sent);
+            pushed.expect("a good chunk");
+            array.encode_error(&api_error, &mut out);
+            let whole = [sent.unwrap_or_default(), out.take()].concat();
+            let read: Vec<serde_json::Value> = serde_json::from_slice(&whole).expect("an array");
+            assert_eq!(read.len(), elements, "{read:?}");
+        }
     }
 }

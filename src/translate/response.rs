@@ -226,12 +226,7 @@ impl ResponseTranslator {
         let mut out = SseWriter::default();
         match &mut self.handler {
             ResponseHandler::Stream(stream) => return stream.encode_stream_error(api_error),
-            ResponseHandler::ArrayPassthrough(_) => {
-                let (_, body) = codec.encode_error(api_error, "");
-                out.raw(b",\n");
-                out.raw(&body);
-                out.raw(b"]");
-            }
+            ResponseHandler::ArrayPassthrough(array) => array.encode_error(api_error, &mut out),
             ResponseHandler::Passthrough(stream) => {
                 let interrupted = InterruptedStream {
                     observer: &self.observer,
