@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use super::cited_text::CitedText;
 use super::finish_reason::{decode_finish_reason, encode_finish_reason, report_decoded_reason};
 use super::grounding::{
-    EncodedGrounding, UpstreamCitationMetadata, UpstreamGrounding, encode_grounding,
+    CitationBudget, EncodedGrounding, UpstreamCitationMetadata, UpstreamGrounding, encode_grounding,
 };
 use super::logprobs::{LogprobsResult, UpstreamLogprobs, average_logprob, encode_logprobs};
 use super::reasoning::push_reasoning;
@@ -58,7 +58,10 @@ impl<'a> UpstreamCandidate<'a> {
             .any(|part| matches!(part.kind, PartKind::Call(_)));
         let mut citations = Vec::new();
         if let Some(grounding) = self.grounding_metadata {
-            citations.extend(grounding.citations(&text.indexed()));
+            let mut budget = CitationBudget::default();
+            citations
+                .extend(grounding.citations(&text.indexed(), |citation| budget.take(citation)));
+            budget.report_losses(losses);
         }
         if let Some(metadata) = self.citation_metadata {
             citations.extend(metadata.citations(&text.indexed()));

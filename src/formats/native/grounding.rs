@@ -85,9 +85,49 @@ impl<'a> UpstreamSource<'a> {
     }
 }
 
+/// The most bytes of addresses and titles in the citations of a candidate. A source stands once in this format, but in
+/// each of its citations elsewhere: a short response must not become a long one.
+const MAX_CITED_BYTES: usize = 1 << 20;
+
+/// What the citations of a candidate may still repeat of its sources.
+pub(super) struct CitationBudget {
+    bytes: usize,
+    is_exceeded: bool,
+}
+
+impl Default for CitationBudget {
+    fn default() -> CitationBudget {
+        CitationBudget {
+            bytes: MAX_CITED_BYTES,
+            is_exceeded: false,
+        }
+    }
+}
+
+impl CitationBudget {
+    pub(super) fn take(&mut self, citation: &Citation<'_>) -> bool {
+        let title = citation.title.as_ref().map_or(0, |title| title.len());
+        let rest = self.bytes.checked_sub(citation.url.len() + title);
+        self.bytes = rest.unwrap_or(self.bytes);
+        self.is_exceeded |= rest.is_none();
+        rest.is_some()
+    }
+
+    pub(super) fn report_losses(&self, losses: &mut Losses) {
+        if self.is_exceeded {
+            let path = "groundingMetadata.groundingSupports";
+            losses.dropped(FieldLocation::Path(path.into()));
+        }
+    }
+}
+
 impl<'a> UpstreamGrounding<'a> {
-    /// Decodes one citation for each source of each segment.
-    pub(super) fn citations(&self, text: &IndexedText<'_>) -> Vec<Citation<'a>> {
+    /// Decodes one citation for each source of each segment, and returns those to keep.
+    pub(super) fn citations(
+        &self,
+        text: &IndexedText<'_>,
+        mut keep: impl FnMut(&Citation<'_>) -> bool,
+    ) -> Vec<Citation<'a>> {
         let mut citations = Vec::new();
         for support in self.grounding_supports.iter().flatten() {
             let Some(segment) = &support.segment else {
@@ -98,7 +138,8 @@ impl<'a> UpstreamGrounding<'a> {
             let end = text.character_in_part(part, segment.end_index.unwrap_or_default());
             for &number in support.grounding_chunk_indices.iter().flatten() {
                 let source = self.source(number);
-                citations.extend(source.and_then(|source| source.cite(start, end)));
+                let citation = source.and_then(|source| source.cite(start, end));
+                citations.extend(citation.filter(&mut keep));
             }
         }
         citations
@@ -285,5 +326,33 @@ mod tests {
         assert_eq!(repeated.count(), MAX_REPETITIONS);
         assert_eq!(encoded.grounding_supports.len(), citations.len());
         assert_eq!(encoded.grounding_chunks.len(), 1);
+    }
+
+    #[test]
+    fn a_long_address_is_not_repeated_without_end() {
+        let supports = vec![
+            serde_json::json!({"segment": {"endIndex": 5}, "groundingChunkIndices": [0]});
+            5000
+        ];
+        let address = format!("https://a.example/{}", "a".repeat(10_000));
+        let metadata = serde_json::json!({
+            "groundingChunks": [{"web": {"uri": address}}],
+            "groundingSupports": supports,
+        });
+        let metadata = metadata.to_string();
+        let grounding: UpstreamGrounding<'_> =
+            crate::json::decode_json(&metadata).expect("metadata");
+        let mut text = CitedText::default();
+        text.push(0, "Paris is large.".into());
+        let mut budget = CitationBudget::default();
+        let citations = grounding.citations(&text.indexed(), |citation| budget.take(citation));
+        let repeated: usize = citations.iter().map(|citation| citation.url.len()).sum();
+        assert!(
+            repeated > MAX_CITED_BYTES / 2 && repeated <= MAX_CITED_BYTES,
+            "{repeated}"
+        );
+        let mut losses = Losses::default();
+        budget.report_losses(&mut losses);
+        assert_ne!(losses, Losses::default());
     }
 }

@@ -13,6 +13,7 @@ use crate::formats::native::candidate::UpstreamCandidate;
 use crate::formats::native::cited_text::CitedText;
 use crate::formats::native::error;
 use crate::formats::native::finish_reason::{decode_finish_reason, report_decoded_reason};
+use crate::formats::native::grounding::CitationBudget;
 use crate::formats::native::response::NativeUpstreamResponse;
 use crate::formats::native::response_calls::UpstreamFunctionCall;
 use crate::formats::native::response_parts::UpstreamPayload;
@@ -85,6 +86,7 @@ impl StreamDecoder for NativeStreamDecoder {
         for (choice, candidate) in std::mem::take(&mut self.candidates) {
             let reason = candidate.finish.as_ref().map(|(reason, _)| reason.as_str());
             report_decoded_reason(choice, reason, &mut self.losses);
+            candidate.citation_budget.report_losses(&mut self.losses);
             candidate.finish(&mut ChoiceEvents { choice, out });
         }
         if let Some(usage) = self.usage {
@@ -133,6 +135,7 @@ struct CandidateDecoder {
     parts: usize,
     /// The citations so far: later chunks may repeat them.
     citations: HashSet<Citation<'static>>,
+    citation_budget: CitationBudget,
     /// Whether the open text block has a signature.
     has_signature: bool,
     /// The signature of the open text block: it follows the block, as it would split it otherwise.
@@ -188,7 +191,9 @@ impl CandidateDecoder {
         }
         let mut citations = Vec::new();
         if let Some(grounding) = candidate.grounding_metadata.take() {
-            citations.extend(grounding.citations(&self.text.indexed()));
+            let (known, budget) = (&self.citations, &mut self.citation_budget);
+            let keep = |citation: &Citation<'_>| !known.contains(citation) && budget.take(citation);
+            citations = grounding.citations(&self.text.indexed(), keep);
         }
         if let Some(metadata) = candidate.citation_metadata.take() {
             citations.extend(metadata.citations(&self.text.indexed()));
