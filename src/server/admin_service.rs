@@ -1,7 +1,8 @@
 //! The admin port: it has its own few connections, so that it answers when clients have taken all theirs.
 
+use std::collections::VecDeque;
 use std::net::TcpListener;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -11,12 +12,12 @@ use hyper_util::service::TowerToHyperService;
 use pingora::server::ShutdownWatch;
 use pingora::services::background::BackgroundService;
 use tokio::net::TcpStream;
-use tokio::sync::Semaphore;
+use tokio::task::AbortHandle;
 
 use super::write_timeout::WriteTimeout;
 use crate::config::ClientTimeouts;
 
-/// More than any monitoring needs at once.
+/// More than any monitoring needs at once. One more ends the oldest, so that nobody can hold them all.
 const MAX_CONNECTIONS: usize = 32;
 
 /// How long the port rests after an error, such as too many open files.
@@ -64,15 +65,17 @@ impl BackgroundService for AdminService {
         let Some(Ok(listener)) = taken.map(tokio::net::TcpListener::from_std) else {
             return;
         };
-        let connections = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-        while let Ok(permit) = connections.clone().acquire_owned().await {
+        let mut connections: VecDeque<AbortHandle> = VecDeque::new();
+        loop {
             match listener.accept().await {
                 Ok((stream, _)) => {
-                    let (router, timeouts) = (self.router.clone(), self.timeouts);
-                    tokio::spawn(async move {
-                        AdminService::serve(stream, router, timeouts).await;
-                        drop(permit);
-                    });
+                    connections.retain(|connection| !connection.is_finished());
+                    if connections.len() >= MAX_CONNECTIONS {
+                        // It has had its time: a monitor that comes new is answered within milliseconds.
+                        connections.pop_front().inspect(AbortHandle::abort);
+                    }
+                    let serving = AdminService::serve(stream, self.router.clone(), self.timeouts);
+                    connections.push_back(tokio::spawn(serving).abort_handle());
                 }
                 Err(error) => {
                     log::warn!("the admin port accepts no connection: {error}");

@@ -93,6 +93,24 @@ async fn a_slow_header_at_the_admin_port_is_closed() {
 }
 
 #[tokio::test]
+async fn clients_that_keep_their_connections_do_not_lock_the_admin_port() {
+    let mock = Mock::start();
+    let gateway = start(&mock, "timeouts: {header: 300s}");
+    let url = gateway.admin_url("/healthz");
+    let address = url.split('/').nth(2).expect("an address");
+    let address = address.parse().expect("an address");
+    let mut held = Vec::new();
+    for _ in 0..40 {
+        let mut stream = connect(address).await;
+        let request = b"GET /healthz HTTP/1.1\r\nhost: h\r\n\r\n";
+        stream.write_all(request).await.expect("it is sent");
+        let answered = timeout(TIMEOUT, stream.read_u8()).await;
+        answered.expect("in time").expect("an answer");
+        held.push(stream);
+    }
+}
+
+#[tokio::test]
 async fn a_client_that_reads_no_response_of_the_admin_port_is_closed() {
     let mock = Mock::start();
     let gateway = start(&mock, "timeouts: {write_idle: 300ms}");
