@@ -157,8 +157,12 @@ fn aliases(names: &DeclaredNames, problems: &mut Problems) {
 }
 
 fn targets(targets: &[Located<TargetConfig>], problems: &mut Problems) {
-    let same =
-        |target: &Located<TargetConfig>| (target.value.name.clone(), target.value.model.clone());
+    let same = |target: &Located<TargetConfig>| {
+        let TargetConfig {
+            name, model, when, ..
+        } = target.value.clone();
+        (name, model, when)
+    };
     for (again, _) in repeated(targets, same) {
         let message = format!(
             "upstream {:?} is listed twice; keep one and add up the weights",

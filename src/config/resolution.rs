@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use comfy_table::{Table, presets};
 
 use super::model_names::ModelNames;
+use super::routes::with_condition;
 use super::settings::{BaseUrl, Config, ModelConfig, ModelOrigin, TargetConfig, UpstreamConfig};
 use super::values::either;
 use crate::formats::Operation;
@@ -42,7 +43,7 @@ pub fn resolution(config: &Config, name: &str) -> Result<String, String> {
         }
         let model = &config.models[found.number];
         let mut targets: Vec<&TargetConfig> = model.upstreams.iter().collect();
-        targets.sort_by_key(|target| target.priority);
+        targets.sort_by_key(|target| (target.when.is_none(), target.priority));
         for target in targets {
             let upstreams = config.upstreams.iter();
             let upstream = upstreams.filter(|upstream| upstream.name == target.name);
@@ -69,7 +70,7 @@ fn rows(
     let row = |(format, base_url): (Format, &BaseUrl)| {
         let path = format.codec().upstream_path(Operation::Generate, sent);
         [
-            upstream.name.clone(),
+            with_condition(&upstream.name, target),
             sent.to_owned(),
             format.name().to_owned(),
             format!("{}{path}", base_url.prefix),

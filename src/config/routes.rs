@@ -45,8 +45,17 @@ fn formats_of(config: &Config, target: &TargetConfig) -> String {
 }
 
 fn upstream_of(target: &TargetConfig) -> String {
-    match &target.model {
+    let upstream = match &target.model {
         Some(model) => format!("{} ({model})", target.name),
         None => target.name.clone(),
+    };
+    with_condition(&upstream, target)
+}
+
+/// An upstream, and for which requests it is.
+pub fn with_condition(upstream: &str, target: &TargetConfig) -> String {
+    match &target.when {
+        Some(condition) => format!("{upstream} when {condition}"),
+        None => upstream.to_owned(),
     }
 }

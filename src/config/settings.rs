@@ -4,6 +4,7 @@ mod images;
 mod stores;
 mod upstream;
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -374,4 +375,20 @@ pub struct TargetConfig {
     pub weight: u32,
     /// The lowest is tried first.
     pub priority: u32,
+    /// Absent: it serves every request.
+    pub when: Option<HeaderCondition>,
+}
+
+/// A condition on a header of the client's request.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct HeaderCondition {
+    pub name: String,
+    /// A glob.
+    pub value: String,
+}
+
+impl fmt::Display for HeaderCondition {
+    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        write!(formatter, "{}: {}", self.name, self.value)
+    }
 }

@@ -64,6 +64,7 @@ fn model(
         model: target,
         weight: 1,
         priority: 0,
+        when: None,
     };
     // What an upstream of several formats generates is known when it is asked.
     let has_images = upstream.formats().any(|format| format == Format::Images);

@@ -29,6 +29,17 @@ const FRAMING_HEADERS: [&str; 8] = [
     "upgrade",
 ];
 
+/// Headers of clients that carry credentials.
+const CREDENTIAL_HEADERS: [&str; 7] = [
+    "authorization",
+    "proxy-authorization",
+    "cookie",
+    "x-api-key",
+    "x-vendor-api-key",
+    "x-goog-api-key",
+    "api-key",
+];
+
 /// A limit that keeps sums of weights from overflowing.
 const MAX_WEIGHT: u32 = 1_000_000;
 
@@ -261,6 +272,19 @@ pub fn header_name(text: &str) -> Parsed<String> {
         ));
     }
     Ok(name.as_str().to_owned())
+}
+
+/// The name of a header that may decide where a request goes. Those with credentials may not: the config would have to
+/// hold them.
+pub fn condition_header(text: &str) -> Parsed<String> {
+    let name = header_name(text)?;
+    match CREDENTIAL_HEADERS.contains(&name.as_str()) {
+        true => Err(format!(
+            "a header without credentials (not {})",
+            either(&CREDENTIAL_HEADERS)
+        )),
+        false => Ok(name),
+    }
 }
 
 pub fn header_value(text: &str) -> Parsed<String> {

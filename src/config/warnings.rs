@@ -263,8 +263,19 @@ fn model(prices: &ModelPrices<'_>, model: &ModelConfig) -> Vec<String> {
         }
     }
     found.extend(unreachable(model));
+    found.extend(only_conditions(model));
     found.extend(other_measure(model));
     found
+}
+
+/// Warns of a model that serves no request but those with a header.
+fn only_conditions(model: &ModelConfig) -> Option<String> {
+    let mut targets = model.upstreams.iter();
+    let all = targets.all(|target| target.when.is_some()) && !model.upstreams.is_empty();
+    (all && model.fallbacks.is_empty()).then(|| {
+        let id = &model.id;
+        format!("models.{id}: every upstream has a condition; other requests are a 404")
+    })
 }
 
 /// Warns of a currency label with another unit: token prices are always for a million tokens.
@@ -281,6 +292,10 @@ fn other_measure(model: &ModelConfig) -> Option<String> {
 /// Warns of upstreams and fallbacks that are never reached with so few attempts.
 fn unreachable(model: &ModelConfig) -> Option<String> {
     let attempts = model.retries.attempts?;
+    if model.upstreams.iter().any(|target| target.when.is_some()) {
+        // Other requests have other upstreams.
+        return None;
+    }
     let id = &model.id;
     let lowest = model.upstreams.iter().map(|target| target.priority).min()?;
     let first = model.upstreams.iter();

@@ -11,6 +11,8 @@ pub struct ImageJob {
     pub key: [u8; 32],
     /// The origin under which the client reached the gateway, like `https://gateway.example`.
     pub origin: String,
+    /// The headers of the client that decide which upstream serves it.
+    pub headers: Vec<(String, String)>,
     pub body: Bytes,
 }
 
@@ -20,6 +22,9 @@ struct ImageJobHead {
     path: String,
     key: [u8; 32],
     origin: String,
+    /// Jobs of earlier versions have none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    headers: Vec<(String, String)>,
 }
 
 impl ImageJob {
@@ -29,6 +34,7 @@ impl ImageJob {
             path: self.path.clone(),
             key: self.key,
             origin: self.origin.clone(),
+            headers: self.headers.clone(),
         };
         let mut bytes = serde_json::to_vec(&head).expect("plain fields always serialise");
         bytes.reserve(self.body.len() + 1);
@@ -40,12 +46,18 @@ impl ImageJob {
     /// Decodes a stored job. `None`: it is not one of this program.
     pub fn decode(bytes: &Bytes) -> Option<ImageJob> {
         let end = memchr::memchr(b'\n', bytes)?;
-        let ImageJobHead { path, key, origin } = serde_json::from_slice(&bytes[..end]).ok()?;
+        let ImageJobHead {
+            path,
+            key,
+            origin,
+            headers,
+        } = serde_json::from_slice(&bytes[..end]).ok()?;
         let body = bytes.slice(end + 1..);
         Some(ImageJob {
             path,
             key,
             origin,
+            headers,
             body,
         })
     }
@@ -61,6 +73,7 @@ mod tests {
             path: "/v1/images/edits".to_owned(),
             key: [7; 32],
             origin: "http://gateway.example:8080".to_owned(),
+            headers: vec![("x-tier".to_owned(), "batch".to_owned())],
             body: Bytes::from_static(b"--b\r\n\n\x00\xff"),
         };
         assert_eq!(ImageJob::decode(&job.encode()), Some(job));

@@ -25,6 +25,15 @@ const PIPE: usize = 64 << 10;
 
 const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 
+/// Headers that the request of a task has itself, or that would make another task of it.
+const TASK_HEADERS: [&str; 5] = [
+    "content-encoding",
+    "content-type",
+    "expect",
+    "origin",
+    "prefer",
+];
+
 /// How many tasks a list shows, by default and at most.
 const DEFAULT_LIMIT: usize = 20;
 const MAX_LIMIT: usize = 100;
@@ -79,6 +88,7 @@ impl Gateway {
             path: header.uri.path().to_owned(),
             key: key.hash(),
             origin: image_files::base_url(session, ctx),
+            headers: routing_headers(ctx, &header.headers),
             body: request.body_without_async(&ctx.route.body),
         };
         let model = request.model.clone();
@@ -178,10 +188,26 @@ impl ImageWorker for Gateway {
     }
 }
 
+/// The headers that conditions of upstreams look at, as far as they mean nothing else to the request of a task.
+fn routing_headers(ctx: &RequestContext, client: &HeaderMap) -> Vec<(String, String)> {
+    let mut names: Vec<&HeaderName> = ctx.snapshot.condition_headers().collect();
+    names.retain(|name| !TASK_HEADERS.contains(&name.as_str()));
+    names.sort_unstable_by_key(|name| name.as_str());
+    names.dedup();
+    let values = names.iter().flat_map(|name| {
+        let values = client.get_all(*name).iter();
+        values.filter_map(|value| Some((name.to_string(), value.to_str().ok()?.to_owned())))
+    });
+    values.collect()
+}
+
 async fn send(client: DuplexStream, job: &ImageJob) -> Result<(u16, Bytes)> {
     let mut session = HttpSession::new(Box::new(client));
     let mut header = RequestHeader::build(Method::POST, job.path.as_bytes(), Some(4))?;
     let kind = Format::Images.codec().content_type(&job.body);
+    for (name, value) in &job.headers {
+        header.append_header(name.clone(), value)?;
+    }
     header.insert_header(CONTENT_TYPE, &*kind)?;
     header.insert_header(CONTENT_LENGTH, job.body.len())?;
     let (_, host) = job.origin.split_once("://").unwrap_or_default();

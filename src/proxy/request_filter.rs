@@ -16,8 +16,8 @@ use super::{admission, billing, cors, image_tasks, large_body, local, request_fr
 use crate::access;
 use crate::config::Balance;
 use crate::formats::{HeaderFields, Operation};
-use crate::model::{ApiError, ApiErrorKind, Format};
-use crate::runtime::{AskedModel, Conversations, Model, attempts};
+use crate::model::{ApiError, ApiErrorKind, Format, truncated};
+use crate::runtime::{AskedModel, Caller, Conversations, Model, attempts};
 use crate::translate::RequestSummary;
 
 impl Gateway {
@@ -257,8 +257,16 @@ pub(super) fn route(
         &ctx.snapshot,
         &asked,
         ctx.client.format(),
-        affinity(ctx, client, &model),
+        &Caller {
+            headers: client,
+            affinity: affinity(ctx, client, &model),
+        },
     );
+    if attempts.is_empty() {
+        let api_error = no_upstream(asked.name);
+        ctx.route.set_refused_model(&request.model);
+        return Err(api_error);
+    }
     let format = ctx.client.format();
     let is_passthrough = attempts
         .iter()
@@ -325,6 +333,15 @@ fn check_image_output(asked: &AskedModel<'_, '_>) -> Result<(), ApiError> {
     let mut api_error = ApiError::invalid(message).at("model");
     api_error.code = Some("invalid_model".to_owned());
     Err(api_error)
+}
+
+/// The error for a model whose upstreams are all for other requests.
+fn no_upstream(id: &str) -> ApiError {
+    let id = truncated(id);
+    let message = format!(
+        "the model `{id}` is not served for this request: it lacks the header that every upstream of the model asks for"
+    );
+    ApiError::new(ApiErrorKind::NotFound, message).at("model")
 }
 
 /// What ties a conversation to one of several upstreams.

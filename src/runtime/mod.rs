@@ -2,6 +2,7 @@
 
 mod account;
 mod body_memory;
+mod condition;
 mod conversations;
 mod fair_shares;
 mod health;
@@ -29,7 +30,7 @@ pub use key_limiter::{KeyLimiter, KeyPermit, LimitReached};
 pub use period::period_end;
 pub use prices::Prices;
 pub use resolver::Resolver;
-pub use route::{Attempt, attempts};
+pub use route::{Attempt, Caller, attempts};
 pub use snapshot::{AskedModel, Model, Snapshot};
 pub use state::{GlobalPermit, RuntimeState};
 pub use upstream::Upstream;

@@ -5,6 +5,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::time::Instant;
 
+use http::HeaderMap;
 use rand::RngExt as _;
 
 use super::snapshot::Target;
@@ -32,20 +33,30 @@ impl Attempt {
     }
 }
 
+/// What of a request decides among the upstreams of a model.
+#[derive(Clone, Copy)]
+pub struct Caller<'a> {
+    /// The headers, for conditions.
+    pub headers: &'a HeaderMap,
+    /// What ties the request to one of several upstreams.
+    pub affinity: Option<&'a [u8]>,
+}
+
 /// Orders the upstreams of a model by priority and balance, then those of its fallbacks; unavailable ones come last.
 /// The list repeats where the config asks for more attempts. Upstreams of several formats are asked in the client's.
+/// It is empty where every upstream has a condition that the request does not meet.
 pub fn attempts(
     snapshot: &Snapshot,
     asked: &AskedModel<'_, '_>,
     client: Format,
-    affinity: Option<&[u8]>,
+    caller: &Caller<'_>,
 ) -> Vec<Attempt> {
     let model = asked.model;
     let mut order = Vec::with_capacity(model.targets.len());
     if model.settings.fallbacks.is_empty() {
-        order_targets(asked, affinity, &mut order);
+        order_targets(asked, caller, &mut order);
     } else {
-        follow_fallbacks(snapshot, asked.name, affinity, &mut order);
+        follow_fallbacks(snapshot, asked.name, caller, &mut order);
     }
     for attempt in &mut order {
         let images_only = attempt.settings.settings.is_image_model();
@@ -72,7 +83,7 @@ pub fn attempts(
 fn follow_fallbacks(
     snapshot: &Snapshot,
     name: &str,
-    affinity: Option<&[u8]>,
+    caller: &Caller<'_>,
     order: &mut Vec<Attempt>,
 ) {
     let mut visited: Vec<Arc<Model>> = Vec::new();
@@ -85,7 +96,7 @@ fn follow_fallbacks(
         if visited.iter().any(|seen| Arc::ptr_eq(seen, model)) {
             continue;
         }
-        order_targets(&asked, affinity, order);
+        order_targets(&asked, caller, order);
         let fallbacks = model.settings.fallbacks.iter().rev();
         waiting.extend(fallbacks.map(|name| fallback_name(name, asked.matched)));
         visited.push(model.clone());
@@ -105,9 +116,11 @@ fn is_available(attempt: &Attempt, now: Instant) -> bool {
     !attempt.upstream.load.is_down() && !is_breaker_open
 }
 
-/// Orders the upstreams of one model: lower priorities first, and within one by the model's balance.
-fn order_targets(asked: &AskedModel<'_, '_>, affinity: Option<&[u8]>, order: &mut Vec<Attempt>) {
+/// Orders the upstreams of one model: those whose condition the request meets, then those without one; of each, lower
+/// priorities first, and within one by the model's balance.
+fn order_targets(asked: &AskedModel<'_, '_>, caller: &Caller<'_>, order: &mut Vec<Attempt>) {
     let model = asked.model;
+    let first = order.len();
     let attempt = |target: &Target| Attempt {
         upstream: target.upstream.clone(),
         model: target.model_for(asked),
@@ -117,21 +130,49 @@ fn order_targets(asked: &AskedModel<'_, '_>, affinity: Option<&[u8]>, order: &mu
         capabilities: target.capabilities.clone(),
     };
     let mut rest = model.targets.as_slice();
-    while let Some(first) = rest.first() {
+    while let Some(head) = rest.first() {
         let tier = rest
             .iter()
-            .take_while(|target| target.priority == first.priority)
+            .take_while(|target| {
+                target.priority == head.priority && target.when.is_some() == head.when.is_some()
+            })
             .count();
         let (group, later) = rest.split_at(tier);
         rest = later;
         match group {
+            _ if head.when.is_some() => {
+                let group = group.iter().filter(|target| target.serves(caller.headers));
+                let ranked = ranked(model, caller.affinity, group);
+                order.extend(ranked.into_iter().map(attempt));
+            }
             [only] => order.push(attempt(only)),
-            _ => order.extend(ranked(model, affinity, group).into_iter().map(attempt)),
+            _ => {
+                let ranked = ranked(model, caller.affinity, group.iter());
+                order.extend(ranked.into_iter().map(attempt));
+            }
         }
+    }
+    if model.targets.iter().any(|target| target.when.is_some()) {
+        remove_repeated(order, first);
     }
 }
 
-fn ranked<'t>(model: &Model, affinity: Option<&[u8]>, group: &'t [Target]) -> Vec<&'t Target> {
+/// Keeps the first of the attempts at the same upstream: one may be listed with a condition and without.
+fn remove_repeated(order: &mut Vec<Attempt>, first: usize) {
+    let mut kept: Vec<Attempt> = Vec::new();
+    for attempt in order.drain(first..) {
+        if !kept.iter().any(|earlier| earlier.is_same_as(&attempt)) {
+            kept.push(attempt);
+        }
+    }
+    order.append(&mut kept);
+}
+
+fn ranked<'t>(
+    model: &Model,
+    affinity: Option<&[u8]>,
+    group: impl Iterator<Item = &'t Target>,
+) -> Vec<&'t Target> {
     let ranks = |target: &Target| match (&model.settings.balance, affinity) {
         (Balance::Key | Balance::Header(_), Some(value)) => {
             draw(target.weight, even(hash(value, target)))
@@ -148,10 +189,9 @@ fn ranked<'t>(model: &Model, affinity: Option<&[u8]>, group: &'t [Target]) -> Ve
             .load
             .has_capacity(&target.upstream.concurrency)
     };
-    let ranked = group.iter();
-    let ranked = ranked.map(|target| (is_full(target), ranks(target), target));
+    let ranked = group.map(|target| (is_full(target), ranks(target), target));
     let mut ranked: Vec<_> = ranked.collect();
-    if model.settings.balance == Balance::LeastInFlight {
+    if model.settings.balance == Balance::LeastInFlight && !ranked.is_empty() {
         // Else the first in the file would get every request while all are idle.
         let start = rand::rng().random_range(0..ranked.len());
         ranked.rotate_left(start);

@@ -4,7 +4,9 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use ahash::RandomState;
+use http::{HeaderMap, HeaderName};
 
+use super::condition::Condition;
 use super::{Health, Key, Prices, RuntimeState, Upstream};
 use crate::config::{self, Config, ModelNames, ServerConfig, UpstreamTimeouts};
 use crate::formats::Capabilities;
@@ -36,7 +38,7 @@ pub struct Model {
     pub settings: config::ModelConfig,
     /// The id, for labels of metrics: names that it matches would be without end.
     pub label: Arc<str>,
-    /// The upstreams, sorted by priority.
+    /// The upstreams: those with a condition, then the others, both sorted by priority.
     pub targets: Vec<Target>,
     /// The sizes that its images may have; empty: any.
     pub image_sizes: Vec<ImageSize>,
@@ -52,6 +54,8 @@ pub struct Target {
     sent: SentName,
     pub weight: u32,
     pub priority: u32,
+    /// Absent: it serves every request.
+    pub when: Option<Condition>,
     /// The timeouts of the upstream, overridden by those of the model.
     pub timeouts: UpstreamTimeouts,
     pub health: Arc<Health>,
@@ -70,6 +74,12 @@ enum SentName {
 }
 
 impl Target {
+    /// Tells whether it is for a request with these headers.
+    pub(super) fn serves(&self, headers: &HeaderMap) -> bool {
+        let condition = self.when.as_ref();
+        condition.is_none_or(|condition| condition.matches(headers))
+    }
+
     /// The name that the upstream is sent for a model.
     pub fn model_for(&self, asked: &AskedModel<'_, '_>) -> Arc<str> {
         match (&self.sent, asked.matched) {
@@ -124,6 +134,12 @@ impl Snapshot {
         })
     }
 
+    /// The headers that conditions of upstreams look at.
+    pub fn condition_headers(&self) -> impl Iterator<Item = &HeaderName> {
+        let targets = self.models.iter().flat_map(|model| &model.targets);
+        targets.filter_map(|target| Some(&target.when.as_ref()?.name))
+    }
+
     /// Finds a key by the hash of the presented secret.
     pub fn key(&self, presented: &[u8; 32]) -> Option<&Arc<Key>> {
         let key = self.keys.get(presented);
@@ -142,6 +158,10 @@ impl Model {
             .iter()
             .filter_map(|target| {
                 let upstream = upstreams.get(&target.name)?.clone();
+                let when = match &target.when {
+                    Some(condition) => Some(Condition::new(condition)?),
+                    None => None,
+                };
                 let model = target.model.as_deref().unwrap_or(&settings.id);
                 let pattern = NamePattern::parse(model);
                 let sent = match &target.model {
@@ -153,6 +173,7 @@ impl Model {
                     model: model.into(),
                     weight: target.weight,
                     priority: target.priority,
+                    when,
                     timeouts: settings.timeouts.over(upstream.timeouts),
                     health: state.health(&upstream.name, model),
                     capabilities: Arc::new(capabilities(&settings, &upstream.capabilities)),
@@ -160,7 +181,8 @@ impl Model {
                 })
             })
             .collect();
-        targets.sort_by_key(|target| target.priority);
+        // Those with a condition come first: it says that they suit the request best.
+        targets.sort_by_key(|target| (target.when.is_none(), target.priority));
         Model {
             label: settings.id.as_str().into(),
             targets,

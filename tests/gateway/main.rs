@@ -12,6 +12,7 @@ mod costs;
 mod count_tokens;
 mod demo;
 mod drain;
+mod header_conditions;
 mod hooks;
 mod images;
 mod import;

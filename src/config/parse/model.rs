@@ -3,7 +3,9 @@
 use super::upstream::parse_timeout_changes;
 use crate::config::capabilities;
 use crate::config::check::{DeclaredModel, DeclaredNames};
-use crate::config::settings::{Balance, ModelConfig, ModelOrigin, Pricing, Retries, TargetConfig};
+use crate::config::settings::{
+    Balance, HeaderCondition, ModelConfig, ModelOrigin, Pricing, Retries, TargetConfig,
+};
 use crate::config::table::{ConfigField, ConfigReader, ConfigTable, Located};
 use crate::config::tree::YamlKind;
 use crate::config::values;
@@ -188,17 +190,40 @@ fn parse_targets(
         });
         let weight = reader.optional(&mut table, "weight", values::weight);
         let priority = reader.optional(&mut table, "priority", values::priority);
+        let when = table.take("when");
+        let when = when.map(|field| parse_condition(reader, field));
         reader.finish(table);
+        // Without its condition it would serve requests that it must not.
+        if let Some(None) = when {
+            continue;
+        }
         targets.extend(name.map(|name| Located {
             value: TargetConfig {
                 name: name.value,
                 model,
                 weight: weight.unwrap_or(1),
                 priority: priority.unwrap_or(0),
+                when: when.flatten(),
             },
             written: name.written,
             position: name.position,
         }));
     }
     targets
+}
+
+/// `{header: {name: NAME, value: GLOB}}`.
+fn parse_condition(reader: &mut ConfigReader, field: ConfigField) -> Option<HeaderCondition> {
+    let mut table = reader.table("when", field)?;
+    let header = reader.required_field(&mut table, "header");
+    let header = header.and_then(|field| {
+        let mut header = reader.table("header", field)?;
+        let name = reader.required(&mut header, "name", values::condition_header);
+        let value = reader.required(&mut header, "value", values::glob);
+        reader.finish(header);
+        Some((name?.value, value?.value))
+    });
+    reader.finish(table);
+    let (name, value) = header?;
+    Some(HeaderCondition { name, value })
 }

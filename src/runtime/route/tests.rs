@@ -20,9 +20,22 @@ fn runtime(model: &str) -> Runtime {
 }
 
 fn names(runtime: &Runtime, affinity: Option<&[u8]>) -> String {
+    names_for(runtime, affinity, &[])
+}
+
+fn names_for(runtime: &Runtime, affinity: Option<&[u8]>, headers: &[(&str, &str)]) -> String {
     let snapshot = runtime.snapshot();
     let asked = snapshot.model("m").expect("a model");
-    let order = attempts(&snapshot, &asked, Format::Chat, affinity);
+    let mut map = HeaderMap::new();
+    for (name, value) in headers {
+        let name: http::HeaderName = name.parse().expect("a name");
+        map.append(name, value.parse().expect("a value"));
+    }
+    let caller = Caller {
+        headers: &map,
+        affinity,
+    };
+    let order = attempts(&snapshot, &asked, Format::Chat, &caller);
     order
         .iter()
         .map(|attempt| &*attempt.upstream.name)
@@ -148,4 +161,41 @@ fn a_reload_forgets_nothing_that_is_still_configured() {
     let config = config::parse("test.yaml", text, &|_| None).expect("a good config");
     runtime.reload(config);
     assert_eq!(names(&runtime, None), "ba");
+}
+
+#[test]
+fn a_condition_chooses_its_upstreams_before_all_others() {
+    let batch = "when: {header: {name: x-tier, value: 'batch-*'}}";
+    let runtime = runtime(&format!(
+        "upstreams: [{{name: a}}, {{name: b, priority: 7, {batch}}}, {{name: c, priority: 2, {batch}}}], fallbacks: [spare]"
+    ));
+    for (headers, expected) in [
+        (&[][..], "ad"),
+        (&[("x-tier", "batch")], "ad"),
+        (&[("x-tier", "Batch-1")], "ad"),
+        (&[("x-tier", "a batch-1")], "ad"),
+        (&[("x-tier", "batch-1")], "cbad"),
+        (&[("X-Tier", "batch-1/night")], "cbad"),
+        (&[("x-tier", "gold"), ("x-tier", "batch-")], "cbad"),
+        (&[("x-tier", "batch-\u{e9}")], "ad"),
+    ] {
+        assert_eq!(names_for(&runtime, None, headers), expected, "{headers:?}");
+    }
+}
+
+#[test]
+fn an_upstream_with_and_without_a_condition_is_tried_once() {
+    let runtime = runtime(
+        "upstreams: [{name: a, weight: 1000}, {name: b}, {name: b, when: {header: {name: x-tier, value: '*'}}}], retries: {attempts: 3}",
+    );
+    let order = names_for(&runtime, None, &[("x-tier", "")]);
+    assert_eq!(order, "bab", "the round begins again after both");
+}
+
+#[test]
+fn without_a_suitable_upstream_there_are_only_fallbacks_or_none() {
+    let only = "upstreams: [{name: a, when: {header: {name: x-tier, value: gold}}}]";
+    assert_eq!(names(&runtime(only), None), "");
+    let with_spare = format!("{only}, fallbacks: [spare], balance: least_in_flight");
+    assert_eq!(names(&runtime(&with_spare), None), "d");
 }
