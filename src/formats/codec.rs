@@ -173,6 +173,10 @@ pub trait Codec: Sync {
     fn set_model(&self, _body: &[u8], _model: &str) -> Result<Option<Bytes>, ApiError> {
         Ok(None)
     }
+    /// Returns a request's body without the fields that are headers of this format, where clients of clouds write them.
+    fn without_headers(&self, body: &Bytes) -> Result<Bytes, ApiError> {
+        Ok(body.clone())
+    }
     /// Encodes a model's name as it stands in a request's body.
     fn encode_model_name(&self, _body: &[u8], name: &str) -> Vec<u8> {
         to_json_string(name)

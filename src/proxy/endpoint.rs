@@ -4,7 +4,7 @@ use http::header::UPGRADE;
 use http::{HeaderMap, Method};
 use percent_encoding::percent_decode_str;
 
-use super::azure_path::plain_path;
+use super::cloud_path::plain_path;
 use crate::formats::{Framing, Operation};
 use crate::model::{ApiError, ApiErrorKind, Format, truncated};
 
@@ -17,6 +17,8 @@ pub(super) enum Endpoint {
         operation: Operation,
         /// Where the path names the model.
         model: Option<String>,
+        /// Whether the body may hold what other clients send in headers.
+        has_headers_in_body: bool,
     },
     /// A stored response of the responses format, by its id.
     StoredResponse(StoredResponseAction, String),
@@ -97,8 +99,16 @@ pub(super) fn parse(
 ) -> Result<Endpoint, ApiError> {
     let plain = plain_path(path);
     let mut endpoint = parse_plain(method, &plain.path, query, headers)?;
-    if let (Some(deployment), Endpoint::Model { model, .. }) = (plain.deployment, &mut endpoint) {
-        *model = Some(decode_model_id(deployment)?);
+    if let Endpoint::Model {
+        model,
+        has_headers_in_body,
+        ..
+    } = &mut endpoint
+    {
+        *has_headers_in_body = plain.has_headers_in_body;
+        if let Some(segment) = plain.model {
+            *model = Some(decode_model_id(segment)?);
+        }
     }
     Ok(endpoint)
 }
@@ -224,6 +234,7 @@ fn model_endpoint(format: Format, operation: Operation) -> Endpoint {
         format,
         operation,
         model: None,
+        has_headers_in_body: false,
     }
 }
 
@@ -277,6 +288,7 @@ fn below_models(
         operation,
         // Some clients write the resource name in full.
         model: Some(model.strip_prefix("models/").unwrap_or(&model).to_owned()),
+        has_headers_in_body: false,
     };
     Ok((endpoint, Method::POST))
 }

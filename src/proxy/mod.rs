@@ -30,9 +30,9 @@
 
 mod access_log;
 mod admission;
-mod azure_path;
 mod billing;
 mod client_hello;
+mod cloud_path;
 mod connection_limits;
 mod context;
 mod conversation;

@@ -68,7 +68,10 @@ impl Gateway {
             Err(api_error) => return Err(ctx.set_error(api_error)),
         };
         let Endpoint::Model {
-            operation, model, ..
+            operation,
+            model,
+            has_headers_in_body,
+            ..
         } = &endpoint
         else {
             return self.answer_locally(session, ctx, &endpoint).await;
@@ -85,7 +88,7 @@ impl Gateway {
             Ok(rewritten) => rewritten.map_or(body, Bytes::from),
             Err(api_error) => return Err(ctx.set_error(api_error)),
         };
-        let model = match name_model(ctx, model.as_deref()) {
+        let model = match to_plain_body(ctx, model.as_deref(), *has_headers_in_body) {
             Ok(model) => model,
             Err(api_error) => return Err(ctx.set_error(api_error)),
         };
@@ -195,11 +198,16 @@ impl Gateway {
     }
 }
 
-/// Writes the model of the path into the body, in formats whose bodies name it: the path counts. Returns it for the others.
-fn name_model<'m>(
+/// Removes what belongs into headers from the body of a cloud's client, and writes the model of the path into it, in formats
+/// whose bodies name it: the path counts. Returns the model for the other formats.
+fn to_plain_body<'m>(
     ctx: &mut RequestContext,
     path_model: Option<&'m str>,
+    has_headers_in_body: bool,
 ) -> Result<Option<&'m str>, ApiError> {
+    if has_headers_in_body {
+        ctx.route.body = ctx.client.codec().without_headers(&ctx.route.body)?;
+    }
     let Some(model) = path_model else {
         return Ok(None);
     };

@@ -2,9 +2,10 @@
 
 mod access_log;
 mod admin;
-mod azure_clients;
+
 mod bodies;
 mod browsers;
+mod cloud_clients;
 mod command_line;
 mod conversation_owners;
 mod conversations;

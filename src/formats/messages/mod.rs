@@ -32,8 +32,10 @@ mod turn_order;
 mod turns;
 mod usage;
 
+use bytes::Bytes;
 use http::HeaderName;
 
+use super::chat;
 use super::images_only::images_only;
 use super::{
     Capabilities, Codec, HeaderFields, InterruptedStream, MessagesVersion, Observation, Operation,
@@ -167,6 +169,14 @@ impl Codec for Messages {
         observer: &mut ResponseObserver,
     ) -> Result<Observation, ApiError> {
         passthrough::observe_event(data, observer)
+    }
+
+    fn set_model(&self, body: &[u8], model: &str) -> Result<Option<Bytes>, ApiError> {
+        chat::set_model(body, model).map(Some)
+    }
+
+    fn without_headers(&self, body: &Bytes) -> Result<Bytes, ApiError> {
+        passthrough::without_headers(body)
     }
 
     fn upstream_path(&self, operation: Operation, _model: &str) -> String {

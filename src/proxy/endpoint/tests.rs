@@ -11,6 +11,7 @@ fn native(operation: Operation, model: &str) -> Endpoint {
         format: Format::Native,
         operation,
         model: Some(model.to_owned()),
+        has_headers_in_body: false,
     }
 }
 
