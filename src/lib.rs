@@ -45,7 +45,7 @@
 //! | --- | --- |
 //! | 8 | [`cli`], [`server`] |
 //! | 7 | [`proxy`], [`images`], [`mock`], [`admin`] |
-//! | 6 | [`access`] |
+//! | 6 | [`access`], [`credentials`] |
 //! | 5 | [`runtime`], [`store`], [`journal`], [`catalog`], [`metrics`] |
 //! | 4 | [`translate`], [`config`] |
 //! | 3 | [`formats`] |
@@ -61,6 +61,7 @@ pub mod admin;
 pub mod catalog;
 pub mod cli;
 pub mod config;
+pub mod credentials;
 pub mod formats;
 pub mod images;
 pub mod journal;

@@ -5,9 +5,10 @@ use std::sync::LazyLock;
 use comfy_table::{Table, presets};
 
 use super::capabilities;
-use super::problem::Problems;
+use super::problem::{Position, Problems};
 use super::settings::BaseUrl;
 use super::table::{ConfigField, ConfigReader, ConfigTable, nearest};
+use super::tree::{YamlKey, YamlNode};
 use super::values;
 use crate::model::Format;
 
@@ -15,6 +16,18 @@ const FILE: &str = include_str!("providers.yaml");
 
 /// Only a config that names a provider pays for reading the file.
 static PROVIDERS: LazyLock<Vec<Provider>> = LazyLock::new(|| parse(FILE).0);
+
+/// The keys of an upstream that a preset sets in the same words.
+const SHAPE_KEYS: [&str; 8] = [
+    "paths",
+    "query",
+    "model_in",
+    "stream_in",
+    "version_in",
+    "version",
+    "betas_in",
+    "framing",
+];
 
 /// What a config may leave out for upstreams of this provider.
 #[derive(Debug)]
@@ -31,6 +44,32 @@ pub struct Provider {
     /// The first is for clients of all other formats.
     pub formats: Vec<(Format, BaseUrl)>,
     pub capabilities: Vec<(String, String)>,
+    /// The environment variables of the values of placeholders.
+    variables: Vec<(String, Vec<String>)>,
+    /// The hosts for some values of the placeholder in the base URLs.
+    hosts: Vec<(String, String)>,
+    /// Keys of an upstream and their values, as written.
+    shape: Vec<(YamlKey, YamlNode)>,
+}
+
+impl Provider {
+    /// The environment variables of the value of a placeholder.
+    pub(super) fn variables_of(&self, placeholder: &str) -> &[String] {
+        let mut variables = self.variables.iter();
+        let found = variables.find(|(name, _)| name == placeholder);
+        found.map_or(&[], |(_, names)| names)
+    }
+
+    /// The host for this value of the placeholder in the base URLs, where it is not simply put in.
+    pub(super) fn host_for(&self, value: &str) -> Option<&str> {
+        let mut hosts = self.hosts.iter();
+        hosts.find(|(of, _)| of == value).map(|(_, host)| &**host)
+    }
+
+    /// Where its requests differ from those of its formats, for an upstream at this position.
+    pub(super) fn shape_table(&self, position: Position) -> ConfigTable<'_> {
+        ConfigTable::of("a preset", position, &self.shape)
+    }
 }
 
 /// All presets, in the order of the file.
@@ -126,6 +165,14 @@ fn parse_provider(
     let flags = table.take("capabilities");
     let flags = flags.and_then(|field| reader.table("capabilities", field));
     let flags = flags.map(|table| capabilities::parse(reader, table));
+    let variables = parse_variables(reader, &mut table);
+    let hosts = parse_hosts(reader, &mut table);
+    let shape = SHAPE_KEYS.into_iter().filter_map(|name| {
+        let node = table.take(name)?.node.clone();
+        let (position, name) = (node.position, name.to_owned());
+        Some((YamlKey { position, name }, node))
+    });
+    let shape = shape.collect();
     reader.finish(table);
     Some(Provider {
         name,
@@ -136,7 +183,46 @@ fn parse_provider(
         headers: sent,
         formats: formats.filter(|formats| !formats.is_empty())?,
         capabilities: flags.unwrap_or_default(),
+        variables,
+        hosts,
+        shape,
     })
+}
+
+fn parse_variables(
+    reader: &mut ConfigReader,
+    table: &mut ConfigTable,
+) -> Vec<(String, Vec<String>)> {
+    let field = table.take("variables");
+    let table = field.and_then(|field| reader.table("variables", field));
+    let entries = table.map(|mut table| table.take_rest()).unwrap_or_default();
+    let mut all = Vec::new();
+    for (key, node) in entries {
+        let field = ConfigField {
+            name: &key.name,
+            node,
+        };
+        let names = reader.list(field).into_iter();
+        let names = names.filter_map(|name| reader.value(name, values::name));
+        all.push((key.name.clone(), names.map(|name| name.value).collect()));
+    }
+    all
+}
+
+fn parse_hosts(reader: &mut ConfigReader, table: &mut ConfigTable) -> Vec<(String, String)> {
+    let field = table.take("hosts");
+    let table = field.and_then(|field| reader.table("hosts", field));
+    let entries = table.map(|mut table| table.take_rest()).unwrap_or_default();
+    let mut all = Vec::new();
+    for (key, node) in entries {
+        let field = ConfigField {
+            name: &key.name,
+            node,
+        };
+        let host = reader.value(field, values::name);
+        all.extend(host.map(|host| (key.name.clone(), host.value)));
+    }
+    all
 }
 
 /// Parses a mapping of formats to base URLs, in its order.

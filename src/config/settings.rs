@@ -1,6 +1,8 @@
 //! The settings of the config as plain data: one struct per table of the config reference.
 
+mod auth;
 mod images;
+mod request_shape;
 mod stores;
 mod upstream;
 
@@ -9,11 +11,14 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use auth::{Auth, CommandSource, CredentialSource, Secret};
 pub use images::{FilesConfig, ImagesConfig, TasksConfig};
+pub use request_shape::{
+    PathTemplate, RequestShape, StreamFraming, UpstreamPaths, encode_parameter,
+};
 pub use stores::{JournalConfig, LimitsStore, ServerUrl, StoreConfig};
 pub use upstream::{
-    Auth, BaseUrl, Breaker, ConcurrencyLimit, HealthCheck, Protocol, UpstreamConfig,
-    UpstreamTimeouts,
+    BaseUrl, Breaker, ConcurrencyLimit, HealthCheck, Protocol, UpstreamConfig, UpstreamTimeouts,
 };
 
 use super::problem::{Position, Problem};

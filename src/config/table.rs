@@ -42,6 +42,20 @@ impl<'n> ConfigTable<'n> {
         }
     }
 
+    /// A table of these entries.
+    pub fn of(
+        what: &'static str,
+        position: Position,
+        entries: &'n [(YamlKey, YamlNode)],
+    ) -> ConfigTable<'n> {
+        ConfigTable {
+            what,
+            position,
+            rest: entries.iter().map(|(key, node)| (key, node)).collect(),
+            known: Vec::new(),
+        }
+    }
+
     /// Takes the value of a key; null counts as absent.
     pub fn take(&mut self, name: &'static str) -> Option<ConfigField<'n>> {
         self.known.push(name);
@@ -75,12 +89,7 @@ impl ConfigReader<'_> {
             self.wrong_kind(what, field.node, "a mapping (KEY: VALUE)");
             return None;
         };
-        Some(ConfigTable {
-            what,
-            position: field.node.position,
-            rest: entries.iter().map(|(key, node)| (key, node)).collect(),
-            known: Vec::new(),
-        })
+        Some(ConfigTable::of(what, field.node.position, entries))
     }
 
     /// Reports unknown keys; called once all known ones are taken.

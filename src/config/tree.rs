@@ -16,11 +16,13 @@ const MAX_NODES: usize = 1_000_000;
 const MAX_EVENTS: usize = 2 * MAX_NODES;
 const MAX_REPLAYED_EVENTS: usize = 100_000;
 
+#[derive(Debug, Clone)]
 pub struct YamlNode {
     pub position: Position,
     pub kind: YamlKind,
 }
 
+#[derive(Debug, Clone)]
 pub enum YamlKind {
     Null,
     /// The source text with quotes and escapes resolved: `25.00` stays `25.00`, `off` stays `off`.
@@ -29,6 +31,7 @@ pub enum YamlKind {
     Map(Vec<(YamlKey, YamlNode)>),
 }
 
+#[derive(Debug, Clone)]
 pub struct YamlKey {
     pub position: Position,
     pub name: String,

@@ -151,6 +151,22 @@ pub fn path(text: &str) -> Parsed<String> {
         .ok_or_else(|| "a path such as /health, behind the base URL".to_owned())
 }
 
+/// A path behind a base URL, with placeholders.
+pub fn path_template(text: &str) -> Parsed<String> {
+    let plain = text.starts_with('/') && text.bytes().all(|byte| byte.is_ascii_graphic());
+    (plain && !text.contains(['?', '#']))
+        .then(|| text.to_owned())
+        .ok_or_else(|| "a path such as /models/{model}:generate, without ? (see query)".to_owned())
+}
+
+/// The value of a placeholder, which may also be part of a host.
+pub fn template_value(text: &str) -> Parsed<String> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte);
+    (!text.is_empty() && text.bytes().all(is_plain))
+        .then(|| text.to_owned())
+        .ok_or_else(|| "letters, digits and -, _, . or :".to_owned())
+}
+
 pub fn queue(text: &str) -> Parsed<u64> {
     digits(text).ok_or_else(|| "a whole number from 0 on".to_owned())
 }

@@ -9,6 +9,7 @@ use http::HeaderName;
 use super::body::is_error_body;
 use super::capabilities::Capabilities;
 use super::conversation_codec::ConversationCodec;
+use super::field_placement::{FieldPlacement, place_fields};
 use super::header_fields::HeaderFields;
 use super::json_bytes::to_json_string;
 use super::request_options::{
@@ -132,6 +133,16 @@ pub trait Codec: Sync {
         _capabilities: &Capabilities,
         _report: &mut dyn FnMut(String),
     ) -> Option<Vec<u8>> {
+        None
+    }
+    /// Returns the edits, in order, that put fields of a request's body where an upstream takes them that differs from
+    /// the format.
+    fn place_fields(&self, body: &[u8], placement: &FieldPlacement) -> Result<Vec<Edit>, ApiError> {
+        place_fields(body, placement, [""; 2])
+    }
+    /// Returns the headers of the version and of the betas, in the formats that have these: some upstreams take them in
+    /// the body.
+    fn version_headers(&self) -> Option<[HeaderName; 2]> {
         None
     }
     /// Returns the least output that upstreams of this format can be asked for.

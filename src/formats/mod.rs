@@ -8,6 +8,7 @@ mod chat;
 mod closed_object;
 mod codec;
 mod conversation_codec;
+mod field_placement;
 mod free_text;
 mod header_fields;
 mod ids;
@@ -37,6 +38,7 @@ use body::{
 pub use capabilities::{Capabilities, MessagesVersion, SearchUse, ThinkingStyle};
 pub use codec::{Codec, StreamDecoder, StreamEncoder};
 pub use conversation_codec::{ConversationCodec, ConversationItems, ItemReference};
+pub use field_placement::FieldPlacement;
 pub use free_text::unwrap_free_text;
 pub use header_fields::HeaderFields;
 pub(crate) use ids::call_id;

@@ -25,7 +25,7 @@ pub use path::Path;
 pub use reader::{DecodeResult, JsonError, JsonReader};
 pub use repeated_keys::has_repeated_keys;
 pub use rules::{Field, FieldConflict, NotedField, ObjectRules, PresentFields, Rule, UNSPECIFIED};
-pub use splice::{ChunkedBytes, Edit, remove_member, replace, set_member, splice};
+pub use splice::{ChunkedBytes, Edit, remove_member, remove_members, replace, set_member, splice};
 pub use unique_fields::{UniqueField, UniqueFieldsError, decode_unique};
 pub use validate::validate;
 pub use writer::{escape, write_json};

@@ -32,20 +32,44 @@ pub fn replace(body: &[u8], edits: &[Edit]) -> Bytes {
 
 /// The edit that removes the member of an object with this value.
 pub fn remove_member(body: &[u8], value: Range<usize>) -> Edit {
-    let before = body[..value.start].trim_ascii_end();
+    removal(body, start_of_name(body, value.start)..value.end)
+}
+
+/// The edits that remove the members of an object with these values, which are in order.
+pub fn remove_members(body: &[u8], values: &[Range<usize>]) -> Vec<Edit> {
+    let mut spans: Vec<Range<usize>> = Vec::new();
+    for value in values {
+        let start = start_of_name(body, value.start);
+        match spans.last_mut() {
+            // Neighbours have one comma between them, which only one edit can remove.
+            Some(span) if body[span.end..start].trim_ascii() == b"," => span.end = value.end,
+            _ => spans.push(start..value.end),
+        }
+    }
+    let removals = spans.into_iter().map(|span| removal(body, span));
+    removals.collect()
+}
+
+/// Where the name of a member begins whose value begins here.
+fn start_of_name(body: &[u8], value: usize) -> usize {
+    let before = body[..value].trim_ascii_end();
     let before = before.strip_suffix(b":").unwrap_or(before).trim_ascii_end();
     let name = before.strip_suffix(b"\"").unwrap_or(before);
-    let start = memrchr(b'"', name).unwrap_or(value.start);
-    let outside = body[..start].trim_ascii_end();
+    memrchr(b'"', name).unwrap_or(value)
+}
+
+/// The edit that removes members, with a comma beside them.
+fn removal(body: &[u8], members: Range<usize>) -> Edit {
+    let outside = body[..members.start].trim_ascii_end();
     let range = if outside.ends_with(b",") {
-        outside.len() - 1..value.end
+        outside.len() - 1..members.end
     } else {
-        let rest = body[value.end..].trim_ascii_start();
+        let rest = body[members.end..].trim_ascii_start();
         let end = match rest.strip_prefix(b",") {
             Some(rest) => body.len() - rest.len(),
-            None => value.end,
+            None => members.end,
         };
-        start..end
+        members.start..end
     };
     Edit {
         range,

@@ -79,6 +79,8 @@ pub struct Metrics {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureCause {
     Connect,
+    /// The gateway could not fetch its credential.
+    Credentials,
     Tls,
     Timeout,
     Reset,
@@ -94,6 +96,7 @@ impl FailureCause {
     pub const fn name(self) -> &'static str {
         match self {
             FailureCause::Connect => "connect",
+            FailureCause::Credentials => "credentials",
             FailureCause::Tls => "tls",
             FailureCause::Timeout => "timeout",
             FailureCause::Reset => "reset",

@@ -21,7 +21,7 @@ use super::upstream::decompress::Decompressor;
 use super::upstream::pool::{UpstreamConnection, http_peer};
 use super::upstream::response_header;
 use super::upstream::session::{self, UpstreamRequest};
-use super::upstream_request::set_target_and_length;
+use super::upstream_request::{place_fields, set_target_and_length};
 use crate::metrics::FailureCause;
 use crate::model::ApiError;
 
@@ -67,8 +67,14 @@ impl Gateway {
         check_client(session, ctx).await?;
         // On the heap, like all that is large and soon over: in place it would make every stream
         // hold it, and every call from here outwards copy it.
-        let sending = Box::pin(self.send(session, ctx, &mut peer, request));
-        let mut upstream = sending.await?;
+        let attempt = ctx.route.current().ok_or_else(no_attempt)?;
+        let mut upstream = match attempt.upstream.credential.clone() {
+            None => Box::pin(self.send(session, ctx, &mut peer, request)).await?,
+            Some(fetched) => {
+                let sending = self.send_with_credential(session, ctx, &mut peer, request, &fetched);
+                Box::pin(sending).await?
+            }
+        };
         let outcome = match self.respond_from(session, ctx, &mut upstream).await {
             Ok(()) if ctx.attempt.is_unfinished() => {
                 upstream.shutdown().await;
@@ -131,6 +137,7 @@ impl Gateway {
         self.request_body_filter(session, &mut body, true, ctx)
             .await?;
         let body = (body.unwrap_or_default(), ctx.attempt.take_rest_of_body());
+        let (header, body) = place_fields(header, body, ctx)?;
         let length = body.0.len() + body.1.len();
         self.reserve_growth(ctx, length).await?;
         let header = set_target_and_length(session.req_header(), header, ctx, length)?;
@@ -152,7 +159,7 @@ impl Gateway {
     /// Connects, sends the request and waits for the header. An idle connection that turns out to
     /// be dead is no failure of the upstream: the same request goes out on a new one, and only once
     /// more, since a new one cannot have died in the pool.
-    async fn send(
+    pub(super) async fn send(
         &self,
         session: &mut Session,
         ctx: &mut Box<RequestContext>,

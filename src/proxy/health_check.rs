@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::timer::ReusableTimer;
 use super::upstream::pool::{UpstreamPool, http_peer};
 use super::upstream::session::{UpstreamRequest, send};
+use super::upstream_credential::with_credential;
 use super::upstream_request::upstream_header;
 use crate::config::HealthCheck;
 use crate::runtime::{Resolver, Runtime, Upstream};
@@ -124,10 +125,20 @@ async fn request(
                 continue;
             }
         };
-        let target = format!("{}{}", upstream.base.prefix, check.path);
+        let mut target = format!("{}{}", upstream.base.prefix, check.path);
+        if !upstream.query.is_empty() {
+            target.push(if target.contains('?') { '&' } else { '?' });
+            target.push_str(&upstream.query);
+        }
         let mut header = upstream_header(Method::GET, upstream)?;
         header.set_raw_path(target.as_bytes())?;
         let body = Default::default();
+        if let Some(fetched) = &upstream.credential {
+            let credential = fetched.get().await;
+            let credential = credential
+                .map_err(|reason| Error::explain(ErrorType::ConnectError, reason.to_string()))?;
+            header = with_credential(&credential, header, &body);
+        }
         let request = UpstreamRequest { header, body };
         // All of it has one limit.
         let (timeouts, mut timer) = (upstream.timeouts, ReusableTimer::default());

@@ -15,9 +15,10 @@ use super::gateway::Gateway;
 use super::timer::is_downstream;
 use super::{billing, cors, downstream};
 use crate::catalog::{self, CatalogEntry};
-use crate::config;
+use crate::config::{self, UpstreamPaths};
 use crate::formats::{HeaderFields, Operation};
 use crate::model::{ApiError, ApiErrorKind, truncated};
+use crate::runtime::Upstream;
 use crate::translate;
 
 /// An early answer must reach a client that is still sending: what it sends is discarded this long.
@@ -180,12 +181,15 @@ pub(super) fn unknown_model(id: &str) -> ApiError {
     ApiError::new(ApiErrorKind::NotFound, message).at("model")
 }
 
-/// Whether tokens are counted for the next attempt, whose upstream format has no way to ask for it.
+/// Whether tokens are counted for the next attempt, whose upstream has no way to ask for it.
 pub(super) fn counts_tokens_here(ctx: &RequestContext) -> bool {
-    let has_no_counter = |format: crate::model::Format| format.codec().token_counter().is_none();
+    let has_no_counter = |upstream: &Upstream| {
+        let paths = upstream.paths.as_ref();
+        upstream.format.codec().token_counter().is_none()
+            || paths.is_some_and(UpstreamPaths::has_no_counter)
+    };
     let next = ctx.route.next();
-    ctx.route.is_token_count()
-        && next.is_some_and(|attempt| has_no_counter(attempt.upstream.format))
+    ctx.route.is_token_count() && next.is_some_and(|attempt| has_no_counter(&attempt.upstream))
 }
 
 impl Gateway {

@@ -58,6 +58,7 @@ mod response_writer;
 mod retry;
 mod timer;
 mod upstream;
+mod upstream_credential;
 mod upstream_request;
 mod upstream_response;
 

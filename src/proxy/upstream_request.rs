@@ -14,8 +14,8 @@ use super::downstream;
 use super::gateway::Gateway;
 use super::large_body;
 use crate::access::KEY_PARAMETER;
-use crate::config::OnUnsupported;
-use crate::formats::{Capabilities, Codec, Operation, RequestHead, UpstreamTarget};
+use crate::config::{OnUnsupported, PathTemplate};
+use crate::formats::{Capabilities, Codec, FieldPlacement, Operation, RequestHead, UpstreamTarget};
 use crate::json::{ChunkedBytes, splice};
 use crate::model::{
     Action, ApiError, ApiErrorKind, FieldLocation, Losses, Setting, Signature, TranslationState,
@@ -146,7 +146,15 @@ fn target(ctx: &mut RequestContext, client_query: Option<&str>) -> Result<String
     let codec = attempt.upstream.format.codec();
     let is_passthrough = attempt.upstream.format == ctx.client.format();
     let operation = upstream_operation(ctx, request, attempt);
-    let mut target = upstream_path(ctx).ok_or_else(no_attempt)?;
+    let mut target = match upstream_path(ctx) {
+        Some(target) => target,
+        None => {
+            let message = format!("the model {:?} cannot be part of a path", &*attempt.model);
+            let api_error = ApiError::invalid(message).at("model");
+            return Err(ctx.withdraw_attempt(api_error));
+        }
+    };
+    let own_query = Some(attempt.upstream.query.as_str()).filter(|query| !query.is_empty());
     let allowed = ctx.client.codec().passthrough_query();
     let client_pairs = client_query.unwrap_or_default().split('&');
     let passed = client_pairs.clone().filter(|pair| allowed.contains(pair));
@@ -155,6 +163,7 @@ fn target(ctx: &mut RequestContext, client_query: Option<&str>) -> Result<String
         .upstream_query(operation)
         .into_iter()
         .chain(passed)
+        .chain(own_query)
         .enumerate()
     {
         target.push(if number == 0 { '?' } else { '&' });
@@ -182,14 +191,83 @@ fn upstream_operation(
     }
 }
 
-/// The path that the upstream of the attempt under way is asked for.
+/// The path that the upstream of the attempt under way is asked for. `None`: the name of the model cannot be part of one.
 pub(super) fn upstream_path(ctx: &RequestContext) -> Option<String> {
     let attempt = ctx.route.current()?;
-    let operation = upstream_operation(ctx, ctx.route.request()?, attempt);
+    let request = ctx.route.request()?;
+    let operation = upstream_operation(ctx, request, attempt);
     let mut path = attempt.upstream.base.prefix.clone();
     let codec = attempt.upstream.format.codec();
-    path.push_str(&codec.upstream_path(operation, &attempt.model));
+    match template(attempt, operation, request.stream) {
+        Some(template) => path.push_str(&template.fill(&attempt.model)?),
+        None => path.push_str(&codec.upstream_path(operation, &attempt.model)),
+    }
     Some(path)
+}
+
+/// The path of an operation at an upstream that has others than its format.
+fn template(attempt: &Attempt, operation: Operation, stream: bool) -> Option<&PathTemplate> {
+    let paths = attempt.upstream.paths.as_ref()?;
+    paths.of(operation, stream)
+}
+
+/// Moves fields of the body and headers to where the upstream of the attempt under way takes them.
+pub(super) fn place_fields(
+    header: RequestHeader,
+    body: (Bytes, ChunkedBytes),
+    ctx: &mut RequestContext,
+) -> Result<(RequestHeader, (Bytes, ChunkedBytes))> {
+    let (Some(request), Some(attempt)) = (ctx.route.request(), ctx.route.current()) else {
+        return Err(no_attempt());
+    };
+    let shape = &attempt.upstream.shape;
+    if !shape.changes_body() {
+        return Ok((header, body));
+    }
+    let codec = attempt.upstream.format.codec();
+    let operation = upstream_operation(ctx, request, attempt);
+    let template = template(attempt, operation, request.stream);
+    let mut placement = FieldPlacement {
+        without_model: shape.model_in_path && template.is_some_and(PathTemplate::has_model),
+        without_stream: shape.stream_in_path,
+        ..FieldPlacement::default()
+    };
+    let mut parts: http::request::Parts = header.into();
+    if let Some([version, betas]) = codec.version_headers() {
+        if let Some(first) = &shape.version_in_body {
+            let sent = parts.headers.remove(version);
+            placement.version = Some(version_in_body(codec, sent, first));
+        }
+        if shape.betas_in_body {
+            let sent = parts.headers.get_all(&betas).iter();
+            let sent = sent.filter_map(|value| value.to_str().ok());
+            let sent = sent.flat_map(|value| value.split(',')).map(str::trim);
+            let sent = sent.filter(|beta| !beta.is_empty()).map(str::to_owned);
+            placement.betas = sent.collect();
+            parts.headers.remove(betas);
+        }
+    }
+    let whole = match body {
+        (first, rest) if rest.is_empty() => first,
+        (first, rest) => Bytes::from([first, rest.into_bytes()].concat()),
+    };
+    let edits = match codec.place_fields(&whole, &placement) {
+        Ok(edits) => edits,
+        Err(api_error) => return Err(ctx.withdraw_attempt(api_error)),
+    };
+    let mut placed = splice(&whole, &edits);
+    let first = placed.next_chunk().unwrap_or_default();
+    Ok((parts.into(), (first, placed)))
+}
+
+/// The version as it stands in the body: the first one is called otherwise there.
+fn version_in_body(codec: &dyn Codec, sent: Option<HeaderValue>, first: &str) -> String {
+    let own_first = codec.required_header(None).map(|(_, version)| version);
+    let sent = sent.as_ref().and_then(|version| version.to_str().ok());
+    match sent {
+        Some(version) if Some(version) != own_first => version.to_owned(),
+        _ => first.to_owned(),
+    }
 }
 
 impl Gateway {

@@ -4,6 +4,7 @@ mod account;
 mod body_memory;
 mod condition;
 mod conversations;
+mod credential;
 mod fair_shares;
 mod health;
 mod key;
@@ -23,6 +24,7 @@ pub use account::{
 };
 pub use body_memory::{BodyMemoryShare, NoBodyMemory};
 pub use conversations::{ConversationError, Conversations, KeySignatures, StoredConversationTurn};
+pub use credential::{Credential, CredentialValue, FetchedCredential};
 pub use fair_shares::{FairShares, MemoryShare};
 pub use health::Health;
 pub use key::{Key, config_key_id, key_hash};
@@ -39,6 +41,7 @@ pub use upstream_load::{QueueError, UpstreamLoad, UpstreamPermit};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use tokio::sync::Notify;
 
 use crate::config::{self, Config, LimitsStore, ServerConfig, StoreConfig};
 
@@ -57,6 +60,8 @@ pub struct Runtime {
     pub resolver: Resolver,
     pub state: RuntimeState,
     pub conversations: Conversations,
+    /// Wakes whoever fetches credentials, after a reload.
+    pub reloaded: Notify,
 }
 
 impl Runtime {
@@ -72,6 +77,7 @@ impl Runtime {
             current: ArcSwap::from_pointee(Snapshot::build(config, &state)),
             state,
             resolver: Resolver::default(),
+            reloaded: Notify::new(),
         }
     }
 
@@ -88,6 +94,7 @@ impl Runtime {
         let next = Arc::new(Snapshot::build(config, &self.state));
         self.current.store(next.clone());
         self.state.remove_unused();
+        self.reloaded.notify_one();
         let mut names = next.server.needs_restart_after(&self.started);
         names.extend(other_store.then_some("store"));
         names.extend(other_limits_store.then_some("limits_store"));

@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::body_memory::{BodyMemory, BodyMemoryShare};
+use super::credential::{FetchedCredential, FetchedCredentials};
 use super::{Account, Health, KeyLimiter, UpstreamLoad};
+use crate::config::CredentialSource;
 
 #[derive(Default)]
 pub struct RuntimeState {
@@ -15,6 +17,7 @@ pub struct RuntimeState {
     healths: StateMap<(String, String), Health>,
     limiters: StateMap<String, KeyLimiter>,
     accounts: StateMap<String, Account>,
+    credentials: FetchedCredentials,
     in_flight: Arc<AtomicU64>,
     body_memory: Arc<BodyMemory>,
 }
@@ -62,6 +65,10 @@ impl RuntimeState {
     /// The circuit breaker of one model at one upstream, by the upstream's name of the model.
     pub(super) fn health(&self, upstream: &str, model: &str) -> Arc<Health> {
         self.healths.get((upstream.to_owned(), model.to_owned()))
+    }
+
+    pub(super) fn credential(&self, source: CredentialSource) -> Arc<FetchedCredential> {
+        self.credentials.get(source)
     }
 
     pub(super) fn limiter(&self, key_id: &str) -> Arc<KeyLimiter> {

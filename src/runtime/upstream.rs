@@ -4,11 +4,13 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use http::{HeaderName, HeaderValue};
-use secrecy::ExposeSecret as _;
+use secrecy::{ExposeSecret as _, SecretString};
 
+use super::credential::FetchedCredential;
 use super::{RuntimeState, UpstreamLoad};
 use crate::config::{
-    self, Auth, BaseUrl, Breaker, ConcurrencyLimit, HealthCheck, Protocol, UpstreamTimeouts,
+    self, Auth, BaseUrl, Breaker, ConcurrencyLimit, HealthCheck, Protocol, RequestShape,
+    UpstreamPaths, UpstreamTimeouts, encode_parameter,
 };
 use crate::model::Format;
 
@@ -30,6 +32,16 @@ pub struct Upstream {
     pub brand: String,
     /// Credentials and configured headers, in that order.
     pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// A credential that is fetched, and added to each request.
+    pub credential: Option<Arc<FetchedCredential>>,
+    /// Where requests differ from those of the format.
+    pub shape: Arc<RequestShape>,
+    /// The paths of this format, where they are not the format's own.
+    pub paths: Option<UpstreamPaths>,
+    /// Parameters of every request, encoded; may hold a credential.
+    pub query: String,
+    /// The credential among these.
+    pub query_secret: Option<SecretString>,
     /// The capabilities of its models, as names and values, unless a model sets them.
     pub capabilities: Vec<(String, String)>,
     /// The same upstream by its further formats; empty for these.
@@ -43,6 +55,12 @@ impl Upstream {
             Some((name.parse().ok()?, HeaderValue::from_str(value).ok()?))
         });
         let headers: Vec<_> = auth.into_iter().chain(configured).collect();
+        let credential = match &settings.auth {
+            Some(Auth::Fetched(source)) => Some(state.credential(source.clone())),
+            _ => None,
+        };
+        let (query, query_secret) = query(&settings);
+        let shape = Arc::new(settings.shape);
         let load = state.load(&settings.name);
         let name: Arc<str> = settings.name.into();
         let by_format = |format: Format, base: BaseUrl| Upstream {
@@ -58,6 +76,11 @@ impl Upstream {
             health: settings.health.clone(),
             brand: settings.brand.clone(),
             headers: headers.clone(),
+            credential: credential.clone(),
+            paths: shape.paths_of(format).cloned(),
+            shape: shape.clone(),
+            query: query.clone(),
+            query_secret: query_secret.clone(),
             capabilities: settings.capabilities.clone(),
             other_formats: Vec::new(),
         };
@@ -97,6 +120,17 @@ fn literal(base: &BaseUrl) -> Option<SocketAddr> {
     Some(SocketAddr::new(address, base.port))
 }
 
+/// The parameters of every request, and the credential among them.
+fn query(settings: &config::UpstreamConfig) -> (String, Option<SecretString>) {
+    let Some(Auth::Query { name, value }) = &settings.auth else {
+        return (settings.shape.query.clone(), None);
+    };
+    let fixed = &settings.shape.query;
+    let secret = encode_parameter(name, value.expose_secret());
+    let between = if fixed.is_empty() { "" } else { "&" };
+    (format!("{fixed}{between}{secret}"), Some(value.clone()))
+}
+
 fn auth_header(auth: &Auth) -> Option<(HeaderName, HeaderValue)> {
     let (name, text) = match auth {
         Auth::Bearer(token) => (
@@ -104,6 +138,7 @@ fn auth_header(auth: &Auth) -> Option<(HeaderName, HeaderValue)> {
             format!("Bearer {}", token.expose_secret()),
         ),
         Auth::Header { name, value } => (name.parse().ok()?, value.expose_secret().to_owned()),
+        Auth::Query { .. } | Auth::Fetched(_) => return None,
     };
     let mut value = HeaderValue::from_str(&text).ok()?;
     value.set_sensitive(true);

@@ -1,4 +1,4 @@
-//! Background services of pingora's server: health checks, image tasks and the small HTTP servers.
+//! Background services of pingora's server: health checks, credentials, image tasks and the small HTTP servers.
 
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use pingora::server::ShutdownWatch;
 use pingora::services::background::BackgroundService;
 
+use crate::credentials::{CredentialRefresher, SourceFetcher};
 use crate::images::TaskQueue;
 use crate::proxy::{Gateway, HealthChecks};
 
@@ -15,6 +16,19 @@ pub(super) struct HealthCheckService(pub(super) HealthChecks);
 
 #[async_trait]
 impl BackgroundService for HealthCheckService {
+    async fn start(&self, mut shutdown: ShutdownWatch) {
+        tokio::select! {
+            () = self.0.run() => {}
+            _ = shutdown.changed() => {}
+        }
+    }
+}
+
+/// Keeps the credentials of upstreams fresh until shutdown.
+pub(super) struct CredentialService(pub(super) CredentialRefresher<SourceFetcher>);
+
+#[async_trait]
+impl BackgroundService for CredentialService {
     async fn start(&self, mut shutdown: ShutdownWatch) {
         tokio::select! {
             () = self.0.run() => {}

@@ -31,7 +31,7 @@ use pingora::services::listening::Service;
 use tokio::sync::Notify;
 
 use admin_service::AdminService;
-use background::{HealthCheckService, ImageTaskService, MockService};
+use background::{CredentialService, HealthCheckService, ImageTaskService, MockService};
 use certificates::Certificates;
 use lifecycle::Lifecycle;
 use limits_service::LimitsService;
@@ -44,6 +44,7 @@ pub use certificates::certificate_problems;
 use crate::access::FailedAttempts;
 use crate::admin::{self, Admin};
 use crate::config::{AccessLogConfig, Config, Listen};
+use crate::credentials::{CredentialRefresher, SourceFetcher};
 use crate::images::{FileStore, TaskQueue, TaskStore};
 use crate::metrics::Metrics;
 use crate::mock;
@@ -185,6 +186,11 @@ pub fn run(start: StartOptions) -> Result<()> {
     ));
     let checks = HealthChecks::new(runtime.clone(), ConnectorOptions::from_server_conf(&conf));
     server.add_service(background_service("health", HealthCheckService(checks)));
+    let refresher = CredentialRefresher::new(runtime.clone(), SourceFetcher::default());
+    server.add_service(background_service(
+        "credentials",
+        CredentialService(refresher),
+    ));
     let reload = Reload {
         runtime,
         metrics,

@@ -1,13 +1,22 @@
 //! The credentials of an upstream.
 
+use std::time::Duration;
+
 use secrecy::SecretString;
 
-use crate::config::settings::Auth;
+use crate::config::settings::{Auth, CommandSource, CredentialSource};
 use crate::config::table::{ConfigField, ConfigReader};
 use crate::config::tree::YamlKind;
 use crate::config::values;
 
-/// `{bearer: SECRET}`, `{header: {name: NAME, value: SECRET}}`, or `none`.
+/// The kinds of credentials.
+const KINDS: [&str; 4] = ["bearer", "header", "query", "command"];
+
+/// How long the token of a command is used. Those of all clouds live for an hour at least.
+const DEFAULT_TTL: Duration = Duration::from_secs(15 * 60);
+
+/// `{bearer: SECRET}`, `{header: {name: NAME, value: SECRET}}`, `{query: …}`, a source that credentials are fetched from, or
+/// `none`.
 pub fn parse(reader: &mut ConfigReader, field: ConfigField) -> Option<Auth> {
     if let YamlKind::Scalar(_) = field.node.kind {
         // Whoever forgot the key "bearer" wrote a secret here.
@@ -16,20 +25,76 @@ pub fn parse(reader: &mut ConfigReader, field: ConfigField) -> Option<Auth> {
     }
     let mut table = reader.table("auth", field)?;
     let position = table.position;
-    let bearer = table.take("bearer");
-    let header = table.take("header");
+    let kinds = KINDS.map(|name| table.take(name));
+    let ttl = table.take("ttl");
     reader.finish(table);
-    match (bearer, header) {
-        (Some(bearer), None) => {
-            let secret = reader.hidden(bearer, values::header_value)?;
+    let mut given = KINDS.into_iter().zip(kinds);
+    let mut given = given
+        .by_ref()
+        .filter_map(|(name, field)| Some((name, field?)));
+    let (Some((name, field)), None) = (given.next(), given.next()) else {
+        let kinds = KINDS.map(|name| format!("{name:?}"));
+        let kinds: Vec<&str> = kinds.iter().map(String::as_str).collect();
+        let message = format!(
+            "auth takes one of {}; write exactly one",
+            values::either(&kinds)
+        );
+        reader.problems.add(position, message);
+        return None;
+    };
+    if let (Some(ttl), true) = (ttl, name != "command") {
+        let message = "ttl does nothing without command; others say how long they are valid";
+        reader.warnings.add(ttl.node.position, message);
+    }
+    match name {
+        "bearer" => {
+            let secret = reader.hidden(field, values::header_value)?;
             Some(Auth::Bearer(SecretString::from(secret.value)))
         }
-        (None, Some(header)) => parse_header(reader, header),
+        "header" => parse_header(reader, field),
+        "query" => parse_parameter(reader, field),
         _ => {
-            let message = "auth takes either \"bearer\" or \"header\"; write exactly one";
-            reader.problems.add(position, message);
-            None
+            let source = parse_command(reader, field, ttl)?;
+            Some(Auth::Fetched(CredentialSource::Command(source)))
         }
+    }
+}
+
+fn parse_parameter(reader: &mut ConfigReader, field: ConfigField) -> Option<Auth> {
+    let mut table = reader.table("query", field)?;
+    let name = reader.required(&mut table, "name", values::name);
+    let value = reader.required_field(&mut table, "value");
+    let value = value.and_then(|field| reader.hidden(field, values::header_value));
+    reader.finish(table);
+    Some(Auth::Query {
+        name: name?.value,
+        value: SecretString::from(value?.value),
+    })
+}
+
+/// A program and its arguments, which may be secret.
+fn parse_command(
+    reader: &mut ConfigReader,
+    field: ConfigField,
+    ttl: Option<ConfigField>,
+) -> Option<CommandSource> {
+    let words = reader.filled_list(field).into_iter();
+    let words: Vec<Option<String>> = words
+        .map(|word| Some(reader.hidden(word, values::label)?.value))
+        .collect();
+    let ttl = ttl.map(|ttl| reader.value(ttl, values::duration));
+    let mut words = words.into_iter().collect::<Option<Vec<_>>>()?.into_iter();
+    Some(CommandSource {
+        program: words.next()?,
+        arguments: words.collect(),
+        ttl: ttl.map_or(Some(DEFAULT_TTL), |ttl| Some(ttl?.value))?,
+    })
+}
+
+/// The header that a fetched credential is sent in.
+pub const fn header_of(source: &CredentialSource) -> &'static str {
+    match source {
+        CredentialSource::Command(_) => "authorization",
     }
 }
 

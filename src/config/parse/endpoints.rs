@@ -1,6 +1,7 @@
 //! Where an upstream is and what it speaks: `format` and `base_url`, `formats`, or the preset of `provider`.
 
 use super::auth::key_auth;
+use super::template_values::TemplateValues;
 use crate::config::base_url::doubled_path;
 use crate::config::problem::Position;
 use crate::config::providers::{Provider, parse_formats};
@@ -33,7 +34,8 @@ impl Endpoints {
 pub fn parse(
     reader: &mut ConfigReader,
     table: &mut ConfigTable,
-    provider: Option<&'static Provider>,
+    preset: Option<&Located<&'static Provider>>,
+    values: &TemplateValues,
 ) -> Option<Endpoints> {
     if let Some(field) = table.take("formats") {
         for name in ["format", "base_url"] {
@@ -46,9 +48,10 @@ pub fn parse(
         }
         return Endpoints::of(parse_formats(reader, field));
     }
-    let Some(provider) = provider else {
+    let Some(preset) = preset else {
         return single(reader, table);
     };
+    let provider = preset.value;
     let choices = Format::EVERY.map(|format| (format.name(), format));
     let format = table.take("format");
     let format = format.map(|field| reader.value(field, values::one_of(&choices)));
@@ -61,9 +64,20 @@ pub fn parse(
     );
     let base_url = base_url.map_or(Some(None), |base_url| base_url.map(Some))?;
     let formats = match (format, base_url) {
-        (None, None) => provider.formats.clone(),
+        (None, None) => {
+            let mut filled = Vec::new();
+            for (format, base_url) in &provider.formats {
+                let base_url = values.fill_host(reader, base_url, preset.position)?;
+                filled.push((*format, base_url));
+            }
+            filled
+        }
         (None, Some(base_url)) => moved(provider, &base_url.value),
-        (Some(format), None) => vec![preset_endpoint(reader, provider, &format)?],
+        (Some(format), None) => {
+            let (format, base_url) = preset_endpoint(reader, provider, &format)?;
+            let base_url = values.fill_host(reader, &base_url, preset.position)?;
+            vec![(format, base_url)]
+        }
         (Some(format), Some(base_url)) => {
             warn_of_doubled_path(reader, format.value, &base_url);
             vec![(format.value, base_url.value)]

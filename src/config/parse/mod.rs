@@ -6,7 +6,9 @@ mod images;
 mod journal;
 mod key;
 mod model;
+mod request_shape;
 mod server;
+mod template_values;
 mod upstream;
 
 use super::check::DeclaredNames;

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use super::auth;
 use super::endpoints::{self, Endpoints, preset_auth};
+use super::request_shape;
+use super::template_values::TemplateValues;
 use crate::config::capabilities;
 use crate::config::check::DeclaredNames;
 use crate::config::providers::{Provider, provider};
@@ -77,7 +79,19 @@ fn parse(
     let provider = preset.as_ref().map(|preset| preset.value);
     let name = parse_name(reader, &mut table, preset.as_ref());
     names.upstreams.extend(name.clone());
-    let endpoints = endpoints::parse(reader, &mut table, provider);
+    let values = TemplateValues::parse(reader, &mut table, provider);
+    let endpoints = endpoints::parse(reader, &mut table, preset.as_ref(), &values);
+    let shape_of_preset = provider.map(|provider| provider.shape_table(table.position));
+    let shape_of_preset =
+        shape_of_preset.unwrap_or_else(|| ConfigTable::empty("a preset", table.position));
+    let shape = request_shape::parse(
+        reader,
+        &mut table,
+        shape_of_preset,
+        &values,
+        endpoints.as_ref(),
+    );
+    values.warn_of_unused(reader);
     let auth = table.take("auth");
     let own_auth = auth.map(|field| auth::parse(reader, field));
     let auth = own_auth.unwrap_or_else(|| {
@@ -116,6 +130,7 @@ fn parse(
         other_formats: others,
         auth,
         headers,
+        shape,
         timeouts: timeouts.unwrap_or(DEFAULT_TIMEOUTS),
         protocol: protocol.unwrap_or(Protocol::Auto),
         brand: brand.unwrap_or_else(|| "google".to_owned()),
@@ -241,6 +256,8 @@ fn beside_auth(name: &str, auth: &Auth) -> Option<String> {
     let own = match auth {
         Auth::Bearer(_) => "authorization",
         Auth::Header { name, .. } => name.as_str(),
+        Auth::Query { .. } => "",
+        Auth::Fetched(source) => auth::header_of(source),
     };
     if name == own {
         return Some(format!(

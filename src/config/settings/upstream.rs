@@ -3,8 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use secrecy::SecretString;
-
+use super::auth::Auth;
+use super::request_shape::RequestShape;
 use crate::model::Format;
 
 #[derive(Clone)]
@@ -17,6 +17,7 @@ pub struct UpstreamConfig {
     pub other_formats: Vec<(Format, BaseUrl)>,
     pub auth: Option<Auth>,
     pub headers: Vec<(String, String)>,
+    pub shape: RequestShape,
     pub timeouts: UpstreamTimeouts,
     pub protocol: Protocol,
     pub brand: String,
@@ -39,6 +40,7 @@ impl fmt::Debug for UpstreamConfig {
             .field("other_formats", &self.other_formats)
             .field("auth", &self.auth)
             .field("headers", &headers)
+            .field("shape", &self.shape)
             .field("timeouts", &self.timeouts)
             .field("protocol", &self.protocol)
             .field("brand", &self.brand)
@@ -76,12 +78,6 @@ impl fmt::Display for BaseUrl {
         let scheme = if self.tls { "https" } else { "http" };
         write!(formatter, "{scheme}://{}{}", self.authority, self.prefix)
     }
-}
-
-#[derive(Debug, Clone)]
-pub enum Auth {
-    Bearer(SecretString),
-    Header { name: String, value: SecretString },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

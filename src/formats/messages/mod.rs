@@ -36,15 +36,22 @@ use bytes::Bytes;
 use http::HeaderName;
 
 use super::chat;
+use super::field_placement::place_fields;
 use super::images_only::images_only;
 use super::{
-    Capabilities, Codec, HeaderFields, InterruptedStream, MessagesVersion, Observation, Operation,
-    RequestHead, ResponseObserver, ResponseOptions, RoutingFields, StreamDecoder, StreamEncoder,
-    TokenCounter, ToolNameRule, UpstreamTarget,
+    Capabilities, Codec, FieldPlacement, HeaderFields, InterruptedStream, MessagesVersion,
+    Observation, Operation, RequestHead, ResponseObserver, ResponseOptions, RoutingFields,
+    StreamDecoder, StreamEncoder, TokenCounter, ToolNameRule, UpstreamTarget,
 };
 use crate::json::Edit;
 use crate::model::{ApiError, FieldLocation, Losses, RateLimitStatus, Request, Response};
 use crate::sse::SseWriter;
+
+static OWN_HEADERS: [HeaderName; 3] = [
+    HeaderName::from_static("anthropic-version"),
+    HeaderName::from_static("anthropic-beta"),
+    HeaderName::from_static("idempotency-key"),
+];
 
 /// The codec of the messages format.
 pub(super) struct Messages;
@@ -203,13 +210,18 @@ impl Codec for Messages {
         Some((HeaderName::from_static("anthropic-version"), version))
     }
 
+    fn place_fields(&self, body: &[u8], placement: &FieldPlacement) -> Result<Vec<Edit>, ApiError> {
+        let names = ["anthropic_version", "anthropic_beta"];
+        place_fields(body, placement, names)
+    }
+
+    fn version_headers(&self) -> Option<[HeaderName; 2]> {
+        let [version, betas, _] = &OWN_HEADERS;
+        Some([version.clone(), betas.clone()])
+    }
+
     fn passthrough_headers(&self) -> &'static [HeaderName] {
-        static OWN: [HeaderName; 3] = [
-            HeaderName::from_static("anthropic-version"),
-            HeaderName::from_static("anthropic-beta"),
-            HeaderName::from_static("idempotency-key"),
-        ];
-        &OWN
+        &OWN_HEADERS
     }
 
     fn request_id_header(&self) -> Option<HeaderName> {

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use secrecy::ExposeSecret as _;
 
 use crate::config::BaseUrl;
 use crate::model::ApiError;
@@ -47,19 +48,27 @@ pub(in crate::proxy) fn redact(upstream: &Upstream, bytes: &[u8]) -> Option<Vec<
     })
 }
 
-fn credentials(upstream: &Upstream) -> Vec<&[u8]> {
+fn credentials(upstream: &Upstream) -> Vec<Vec<u8>> {
     let values = upstream.headers.iter().map(|(_, value)| value.as_bytes());
     let values = values.map(|value| value.strip_prefix(BEARER).unwrap_or(value));
-    values.filter(|value| value.len() >= SHORTEST).collect()
+    let mut all: Vec<Vec<u8>> = values.map(<[u8]>::to_vec).collect();
+    let in_query = upstream.query_secret.iter();
+    all.extend(in_query.map(|secret| secret.expose_secret().as_bytes().to_vec()));
+    for fetched in upstream.credential.iter().flat_map(|it| it.recent()) {
+        let secrets = fetched.value.secrets().into_iter();
+        all.extend(secrets.map(<[u8]>::to_vec));
+    }
+    all.retain(|value| value.len() >= SHORTEST);
+    all
 }
 
 /// The credentials, and the parts of a base64 text that they are, wherever they begin in what was
 /// encoded: that may be `user:secret`, or a whole header.
-fn with_base64(secrets: Vec<&[u8]>) -> Vec<Vec<u8>> {
+fn with_base64(secrets: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
     let mut all: Vec<Vec<u8>> = Vec::new();
     for secret in secrets {
         for before in 0..3 {
-            let bytes = [&[0; 2][..before], secret].concat();
+            let bytes = [&[0; 2][..before], &secret].concat();
             // Digits that other bytes have a part in are left out.
             let (first, end) = ((before * 8).div_ceil(6), bytes.len() * 8 / 6);
             for alphabet in [&STANDARD_NO_PAD, &URL_SAFE_NO_PAD] {
@@ -67,7 +76,7 @@ fn with_base64(secrets: Vec<&[u8]>) -> Vec<Vec<u8>> {
                 all.extend(encoded.get(first..end).map(<[u8]>::to_vec));
             }
         }
-        all.push(secret.to_vec());
+        all.push(secret);
     }
     all
 }
@@ -195,7 +204,12 @@ mod tests {
     use super::*;
 
     fn redacted(text: &str, secrets: &[&str]) -> Option<String> {
-        let secrets = with_base64(secrets.iter().map(|secret| secret.as_bytes()).collect());
+        let secrets = with_base64(
+            secrets
+                .iter()
+                .map(|secret| secret.as_bytes().to_vec())
+                .collect(),
+        );
         let kept = replace_found(text.as_bytes(), |at| {
             longest_credential(&secrets, &text.as_bytes()[at..])
         })?;

@@ -28,6 +28,7 @@ const INFORMATIONAL_LIMIT: usize = 16;
 const HEADER_LENGTH: usize = 512;
 
 /// A request for an upstream.
+#[derive(Clone)]
 pub(in crate::proxy) struct UpstreamRequest {
     pub(in crate::proxy) header: RequestHeader,
     /// The first chunk of the body, and the rest of it.

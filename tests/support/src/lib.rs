@@ -9,6 +9,7 @@ mod http1;
 mod mock;
 mod postgres;
 mod process;
+mod recording_server;
 mod redis;
 mod requests;
 mod stream_events;
@@ -26,6 +27,7 @@ pub use http1::{
 pub use mock::Mock;
 pub use postgres::{Postgres, postgres_url};
 pub use process::{Process, Stderr, free_address, omniglot};
+pub use recording_server::{RecordedRequest, RecordingServer};
 pub use redis::Redis;
 pub use requests::{
     Response, client, client_builder, echoed_request, error_message, new_client, post, request,

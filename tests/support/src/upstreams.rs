@@ -54,7 +54,7 @@ fn send_response(mut stream: TcpStream, chunks: &[Vec<u8>]) -> std::io::Result<(
 }
 
 /// Reads a whole request, head and body.
-fn read_request(stream: &mut TcpStream) -> std::io::Result<Vec<u8>> {
+pub(crate) fn read_request(stream: &mut TcpStream) -> std::io::Result<Vec<u8>> {
     let mut request = Vec::new();
     while !is_complete(&request) {
         let mut buffer = [0; 4096];

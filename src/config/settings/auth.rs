@@ -1,0 +1,72 @@
+//! The credentials of an upstream: a secret of the config, or a source that they are fetched from.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::time::Duration;
+
+use secrecy::{ExposeSecret as _, SecretString};
+
+#[derive(Debug, Clone)]
+pub enum Auth {
+    Bearer(SecretString),
+    Header {
+        name: String,
+        value: SecretString,
+    },
+    Query {
+        name: String,
+        value: SecretString,
+    },
+    /// Fetched by the gateway, and fetched again before it expires.
+    Fetched(CredentialSource),
+}
+
+/// Where a credential is fetched from. Two upstreams with equal sources share the credential, which also outlives a
+/// reload that leaves its source as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum CredentialSource {
+    Command(CommandSource),
+}
+
+/// A program that prints a token.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct CommandSource {
+    pub program: String,
+    pub arguments: Vec<String>,
+    /// How long a token is used that does not say so itself.
+    pub ttl: Duration,
+}
+
+/// A secret of the config that can be compared, but is never shown.
+#[derive(Clone)]
+pub struct Secret(SecretString);
+
+impl Secret {
+    pub fn new(text: String) -> Secret {
+        Secret(SecretString::from(text))
+    }
+
+    pub fn expose(&self) -> &str {
+        self.0.expose_secret()
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        formatter.write_str("***")
+    }
+}
+
+impl PartialEq for Secret {
+    fn eq(&self, other: &Secret) -> bool {
+        self.expose() == other.expose()
+    }
+}
+
+impl Eq for Secret {}
+
+impl Hash for Secret {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.expose().hash(state);
+    }
+}
