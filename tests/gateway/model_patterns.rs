@@ -69,7 +69,7 @@ async fn every_format_reaches_every_format_with_the_rest_of_the_name() {
             let name = format!("{upstream}/vendor/large:latest");
             let response = ask(&gateway, KEY, client_format, &name).await;
             let echo = echoed_request(client_format, &response);
-            let sent = sent_name(&echo).replace("%2F", "/");
+            let sent = sent_name(&echo).replace("%2F", "/").replace("%3A", ":");
             assert_eq!(sent, "vendor/large:latest", "{client_format} to {upstream}");
             assert_eq!(response.header("x-omniglot-upstream"), upstream);
             let shown = match client_format {
@@ -136,8 +136,26 @@ async fn native_paths_take_names_with_slashes_as_they_are_or_encoded() {
             let path = format!("/{version}/models/{spelled}:generateContent");
             let response = post(gateway.url(&path), body.clone()).await;
             let echo = echoed_request("native", &response);
-            assert_eq!(echo["path"], "/v1beta/models/a/b:generateContent", "{path}");
+            assert_eq!(
+                echo["path"], "/v1beta/models/a%2Fb:generateContent",
+                "{path}"
+            );
         }
+    }
+    // A name is a name, whatever a server would make of it in a path.
+    for (name, sent) in [
+        ("a:countTokens", "a%3AcountTokens"),
+        ("a%3AcountTokens", "a%3AcountTokens"),
+        ("a:generateContent?", "a%3AgenerateContent%3F"),
+        ("a#b%3Fc%25d", "a%23b%3Fc%25d"),
+    ] {
+        let spelled = name.replace('#', "%23").replace('?', "%3F");
+        let path = format!("/v1beta/models/native/{spelled}:generateContent");
+        let response = post(gateway.url(&path), body.clone()).await;
+        assert_eq!(response.status, 200, "{path}: {}", response.text());
+        let echo = echoed_request("native", &response);
+        let expected = format!("/v1beta/models/{sent}:generateContent");
+        assert_eq!(echo["path"], expected, "{path}");
     }
     // A client must not reach other paths of the upstream.
     for spelled in [

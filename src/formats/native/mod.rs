@@ -53,12 +53,15 @@ use crate::json::Edit;
 use crate::model::{ApiError, FieldLocation, Losses, Request, Response};
 use crate::sse::SseWriter;
 
-/// The characters that are escaped in a path. Slashes and colons are not: names of models have them.
+/// The characters that are escaped in a path. The name of a model is one segment, and the colon behind it begins the
+/// operation: clients choose names where an id has a `*`, and must not choose the operation by them.
 const PATH_ESCAPES: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')
     .add(b'#')
     .add(b'%')
+    .add(b'/')
+    .add(b':')
     .add(b'<')
     .add(b'>')
     .add(b'?')
