@@ -7,6 +7,7 @@ mod capabilities;
 mod chat;
 mod closed_object;
 mod codec;
+mod content_bytes;
 mod conversation_codec;
 mod field_placement;
 mod free_text;
@@ -37,6 +38,7 @@ use body::{
 };
 pub use capabilities::{Capabilities, MessagesVersion, SearchUse, ThinkingStyle};
 pub use codec::{Codec, StreamDecoder, StreamEncoder};
+pub use content_bytes::ContentBytes;
 pub use conversation_codec::{ConversationCodec, ConversationItems, ItemReference};
 pub use field_placement::FieldPlacement;
 pub use free_text::unwrap_free_text;
@@ -49,7 +51,7 @@ pub use request_options::{
     AsyncOption, Framing, ModelField, Operation, OutputLimit, RequestHead, ResponseOptions,
     RoutingFields, UpstreamTarget,
 };
-pub use response_observer::{ContentBytes, InterruptedStream, Observation, ResponseObserver};
+pub use response_observer::{InterruptedStream, Observation, ResponseObserver};
 pub use token_counter::{CountTokensRequest, TokenCounter};
 pub use tool_name_rule::ToolNameRule;
 

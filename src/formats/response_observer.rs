@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::json::RawJson;
+use super::content_bytes::ContentBytes;
 use crate::model::{ApiError, Usage};
 
 /// What is known of a response so far.
@@ -29,6 +29,8 @@ pub struct ResponseObserver {
     /// One bit per choice: those that have appeared, and those that are complete.
     pub(super) appeared: u128,
     pub(super) completed: u128,
+    /// The content before the item that is under way, in formats whose items come once more when they are done.
+    pub(super) before_item: ContentBytes,
     /// The sequence number of the next event, in formats that count them.
     pub(super) next_event: u64,
     /// Id and time of the response, in formats whose responses can be continued from.
@@ -41,13 +43,6 @@ pub struct ResponseObserver {
 const MAX_ITEM_IDS: usize = 64 << 10;
 /// Room for those of most responses, which have reasoning and a message or a call.
 const USUAL_ITEM_IDS: usize = 192;
-
-/// The length in bytes of the content that has come.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ContentBytes {
-    pub text: u64,
-    pub reasoning: u64,
-}
 
 /// A stream that was passed through and cannot go on.
 #[derive(Debug, Clone, Copy)]
@@ -68,37 +63,15 @@ pub struct Observation {
     pub is_foreign: bool,
 }
 
-impl ContentBytes {
-    /// Adds a JSON string of text as it stands in the body, where there is one.
-    pub(super) fn add_text(&mut self, raw: Option<RawJson<'_>>) {
-        self.text += string_length(raw);
-    }
-
-    /// Adds a JSON string of reasoning, likewise.
-    pub(super) fn add_reasoning(&mut self, raw: Option<RawJson<'_>>) {
-        self.reasoning += string_length(raw);
-    }
-}
-
-/// The length of a JSON string without its quotes; escapes are not decoded.
-fn string_length(raw: Option<RawJson<'_>>) -> u64 {
-    let string = raw.map_or("", RawJson::get);
-    match string.as_bytes() {
-        [b'"', inner @ .., b'"'] => inner.len() as u64,
-        _ => 0,
-    }
-}
-
 impl ResponseObserver {
     /// Records the usage that the upstream reports. What it counts of the output covers all content
     /// of that kind before it; a report without a kind covers none of it.
     pub fn record_usage(&mut self, usage: Usage) {
         let counts_text = usage.output > usage.thinking;
         if counts_text {
-            self.uncounted.text = 0;
-        }
-        if counts_text || usage.thinking > 0 {
-            self.uncounted.reasoning = 0;
+            self.uncounted = ContentBytes::default();
+        } else if usage.thinking > 0 {
+            self.uncounted.forget_reasoning();
         }
         self.usage = Some(usage);
     }

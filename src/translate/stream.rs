@@ -206,6 +206,7 @@ fn observe(observer: &mut ResponseObserver, in_reasoning: &mut bool, event: &Eve
         // A block that was only opened has no content yet.
         Event::Open { block, .. } => {
             *in_reasoning = matches!(block, Block::Reasoning);
+            usage::add_block(&mut observer.uncounted, block);
             if let Block::Media(media) = block {
                 observer.images += u64::from(media.mime.starts_with("image/"));
             }

@@ -5,10 +5,7 @@
 
 use super::body_estimate::BYTES_PER_TOKEN;
 use crate::formats::{Codec, ContentBytes, ResponseObserver};
-use crate::model::{Arguments, Delta, Losses, PartKind, Response, Usage};
-
-/// The bytes of text that cost as much as an image.
-const IMAGE_BYTES: u64 = 765 * BYTES_PER_TOKEN;
+use crate::model::{Arguments, Block, Delta, Losses, Media, PartKind, Response, Source, Usage};
 
 /// The tokens of a request and its response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,8 +39,11 @@ pub(super) fn measure(observer: &ResponseObserver, input: impl FnOnce() -> u64) 
         };
     }
     let uncounted = observer.uncounted;
-    let thinking = uncounted.reasoning.div_ceil(BYTES_PER_TOKEN);
-    let output = thinking.saturating_add(uncounted.text.div_ceil(BYTES_PER_TOKEN));
+    let thinking = uncounted.all_reasoning().div_ceil(BYTES_PER_TOKEN);
+    let images = uncounted.images.div_ceil(BYTES_PER_TOKEN);
+    let output = thinking
+        .saturating_add(uncounted.text.div_ceil(BYTES_PER_TOKEN))
+        .saturating_add(images);
     let is_input_reported = reported.input > 0;
     MeasuredUsage {
         estimated: !is_input_reported || output > 0,
@@ -55,6 +55,7 @@ pub(super) fn measure(observer: &ResponseObserver, input: impl FnOnce() -> u64) 
             },
             output: reported.output.saturating_add(output),
             thinking: reported.thinking.saturating_add(thinking),
+            image_output: reported.image_output.saturating_add(images),
             ..reported
         },
     }
@@ -62,14 +63,34 @@ pub(super) fn measure(observer: &ResponseObserver, input: impl FnOnce() -> u64) 
 
 /// Adds a delta of a stream.
 pub(super) fn add_delta(bytes: &mut ContentBytes, in_reasoning: bool, delta: &Delta<'_>) {
-    let (Delta::Text(text) | Delta::Arguments(text)) = delta else {
-        return;
-    };
-    let length = text.len() as u64;
-    match in_reasoning {
-        true => bytes.reasoning += length,
-        false => bytes.text += length,
+    match delta {
+        Delta::Text(text) | Delta::Arguments(text) => {
+            let length = text.len() as u64;
+            match in_reasoning {
+                true => bytes.reasoning += length,
+                false => bytes.text += length,
+            }
+        }
+        Delta::Signature(signature) => bytes.signatures += signature.data.len() as u64,
+        Delta::Citation(_) | Delta::Logprob(_) => {}
     }
+}
+
+/// Adds what a block of a stream holds when it is opened.
+pub(super) fn add_block(bytes: &mut ContentBytes, block: &Block<'_>) {
+    match block {
+        Block::Media(media) => add_media(bytes, media),
+        Block::Call { name, .. } => bytes.text += name.len() as u64,
+        Block::Text | Block::Refusal | Block::Reasoning => {}
+    }
+}
+
+fn add_media(bytes: &mut ContentBytes, media: &Media<'_>) {
+    let length = match &media.source {
+        Source::Base64(text) | Source::Plain(text) => text.len(),
+        Source::Url(_) | Source::File(_) => 0,
+    };
+    bytes.add_media(&media.mime, length as u64);
 }
 
 /// Counts the content of a JSON response.
@@ -87,7 +108,7 @@ pub(super) fn content_bytes(response: &Response<'_>) -> ContentBytes {
                 };
                 bytes.text += (call.name.len() + arguments) as u64;
             }
-            PartKind::Media(_) => bytes.text += IMAGE_BYTES,
+            PartKind::Media(media) => add_media(&mut bytes, media),
             PartKind::Result(_) => {}
         }
     }

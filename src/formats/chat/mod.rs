@@ -4,6 +4,7 @@ mod annotations;
 mod calls;
 mod chat_message;
 mod completion;
+mod delta_bytes;
 mod error;
 mod field_paths;
 mod finish_reason;

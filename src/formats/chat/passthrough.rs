@@ -3,17 +3,16 @@
 use bytes::Bytes;
 use smallvec::SmallVec;
 
+use super::delta_bytes::PeekedDelta;
 use super::error::decode_error;
 use super::usage::CompletionUsage;
 use crate::formats::images_only::images_only;
 use crate::formats::{
-    ContentBytes, ModelField, Observation, OutputLimit, ResponseObserver, RoutingFields,
-    decode_event_data, decode_response_body, decode_unique_fields, decode_unique_members,
-    missing_content, set_field, to_json_string,
+    ModelField, Observation, OutputLimit, ResponseObserver, RoutingFields, decode_event_data,
+    decode_response_body, decode_unique_fields, decode_unique_members, missing_content, set_field,
+    to_json_string,
 };
-use crate::json::{
-    Edit, Present, RawJson, UniqueField, decode_json, from_json, replace, set_member,
-};
+use crate::json::{Edit, Present, RawJson, UniqueField, from_json, replace, set_member};
 use crate::model::{ApiError, Text};
 
 /// Decodes the fields of a request that routing and metering need.
@@ -157,58 +156,6 @@ from_json! {
         "index" => index: Option<u32>,
         "delta" => delta: Option<PeekedDelta<'a>>,
         "finish_reason" => finish_reason: Option<RawJson<'a>>,
-    }
-}
-
-from_json! {
-    struct PeekedDelta<'a> {
-        "content" => content: Option<RawJson<'a>>,
-        "tool_calls" => tool_calls: Option<RawJson<'a>>,
-        "reasoning" => reasoning: Option<RawJson<'a>>,
-        "reasoning_content" => reasoning_content: Option<RawJson<'a>>,
-        "reasoning_details" => reasoning_details: Option<Present>,
-        "refusal" => refusal: Option<RawJson<'a>>,
-        "audio" => audio: Option<Present>,
-    }
-}
-
-from_json! {
-    struct PeekedCall<'a> {
-        "function" => function: Option<PeekedFunction<'a>>,
-    }
-}
-
-from_json! {
-    struct PeekedFunction<'a> {
-        "name" => name: Option<RawJson<'a>>,
-        "arguments" => arguments: Option<RawJson<'a>>,
-    }
-}
-
-impl PeekedDelta<'_> {
-    fn holds_content(&self) -> bool {
-        self.content.is_some_and(|content| content.get() != "\"\"")
-            || self.tool_calls.is_some()
-            || self.reasoning.is_some()
-            || self.reasoning_content.is_some()
-            || self.reasoning_details.is_some()
-            || self.refusal.is_some()
-            || self.audio.is_some()
-    }
-
-    fn count(&self, uncounted: &mut ContentBytes) {
-        uncounted.add_text(self.content);
-        uncounted.add_text(self.refusal);
-        // Backends that send both fields send the same text in each.
-        uncounted.add_reasoning(self.reasoning_content.or(self.reasoning));
-        let calls = self.tool_calls.map(RawJson::get);
-        // Anything else passes through uncounted.
-        let calls = calls.and_then(|calls| decode_json(calls).ok());
-        let calls: SmallVec<[PeekedCall<'_>; 1]> = calls.unwrap_or_default();
-        for function in calls.iter().filter_map(|call| call.function.as_ref()) {
-            uncounted.add_text(function.name);
-            uncounted.add_text(function.arguments);
-        }
     }
 }
 

@@ -154,9 +154,15 @@ pub(super) fn observe_event(
     }
     match event.event_type() {
         ImageEventType::Other => {}
-        ImageEventType::PartialImage => observer.has_content = true,
+        ImageEventType::PartialImage => {
+            observer.has_content = true;
+            observer.uncounted.add_image();
+        }
         ImageEventType::Completed => {
             observer.images += 1;
+            if event.usage.is_none() {
+                observer.uncounted.add_image();
+            }
             (observer.has_content, observer.ended) = (true, true);
         }
         ImageEventType::Error => {

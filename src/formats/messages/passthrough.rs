@@ -4,8 +4,8 @@ use bytes::Bytes;
 
 use super::usage::RawMessagesUsage;
 use crate::formats::{
-    Observation, OutputLimit, ResponseObserver, RoutingFields, chat, decode_event_data,
-    decode_response_body, decode_unique_fields, missing_content, set_field,
+    ContentBytes, Observation, OutputLimit, ResponseObserver, RoutingFields, chat,
+    decode_event_data, decode_response_body, decode_unique_fields, missing_content, set_field,
 };
 use crate::json::{
     DecodeResult, Edit, FromJson, JsonReader, Present, RawJson, from_json, remove_member, replace,
@@ -60,28 +60,45 @@ from_json! {
     struct MessagesEventFields<'a> {
         "type" required => kind: Text<'a>,
         "message" => message: Option<MessagesResponseFields<'a>>,
-        "delta" => delta: MessagesDeltaText<'a>,
+        "delta" => delta: MessagesContentBytes<'a>,
+        /// Some blocks come whole, when they start.
+        "content_block" => content_block: MessagesContentBytes<'a>,
         "usage" => usage: Option<RawMessagesUsage>,
     }
 }
 
-/// The text of a `delta`. Any other value is skipped: it is the client's to judge.
+/// The content of a `delta` or of a block. Any other value is skipped: it is the client's to judge.
 #[derive(Default)]
-struct MessagesDeltaText<'a> {
+struct MessagesContentBytes<'a> {
     text: Option<RawJson<'a>>,
     reasoning: Option<RawJson<'a>>,
+    signature: Option<RawJson<'a>>,
+    input: Option<RawJson<'a>>,
 }
 
-impl<'a> FromJson<'a> for MessagesDeltaText<'a> {
+impl<'a> FromJson<'a> for MessagesContentBytes<'a> {
     fn decode(&mut self, reader: &mut JsonReader<'a>) -> DecodeResult {
         if reader.peek() != Some(b'{') {
             return reader.skip();
         }
         reader.object(|reader, key| match key {
-            "text" | "partial_json" => self.text.decode(reader),
+            // The last one is that of a compaction, and of the results of the upstream's own tools.
+            "text" | "partial_json" | "content" => self.text.decode(reader),
             "thinking" => self.reasoning.decode(reader),
+            "signature" | "data" => self.signature.decode(reader),
+            "input" => self.input.decode(reader),
             _ => reader.skip(),
         })
+    }
+}
+
+impl MessagesContentBytes<'_> {
+    fn count(&self, uncounted: &mut ContentBytes) {
+        uncounted.add_text(self.text);
+        uncounted.add_reasoning(self.reasoning);
+        uncounted.add_signature(self.signature);
+        // Mostly it is empty, and comes in deltas.
+        uncounted.add_value(self.input.filter(|input| input.get() != "{}"));
     }
 }
 
@@ -125,8 +142,8 @@ pub(super) fn observe_event(
         }
         _ => {}
     }
-    observer.uncounted.add_text(event.delta.text);
-    observer.uncounted.add_reasoning(event.delta.reasoning);
+    event.delta.count(&mut observer.uncounted);
+    event.content_block.count(&mut observer.uncounted);
     let (model, start) = match event.message {
         Some(message) => (message.model, message.usage),
         None => (None, None),
@@ -143,7 +160,6 @@ pub(super) fn observe_event(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::formats::ContentBytes;
 
     #[test]
     fn deltas_are_measured_and_anything_else_is_skipped() {
@@ -165,9 +181,20 @@ mod tests {
             let event = format!(r#"{{"type":"content_block_delta","index":0,"delta":{delta}}}"#);
             observe_event(&event, &mut observer).expect(delta);
         }
+        for block in [
+            r#"{"type":"redacted_thinking","data":"abcde"}"#,
+            r#"{"type":"tool_use","id":"t","name":"f","input":{}}"#,
+            r#"{"type":"tool_use","id":"t","name":"f","input":{"a":1}}"#,
+        ] {
+            let event =
+                format!(r#"{{"type":"content_block_start","index":1,"content_block":{block}}}"#);
+            observe_event(&event, &mut observer).expect(block);
+        }
         let uncounted = ContentBytes {
-            text: 4 + 6,
+            text: 4 + 6 + 7,
             reasoning: 2,
+            signatures: 5,
+            images: 0,
         };
         assert_eq!(observer.uncounted, uncounted);
     }

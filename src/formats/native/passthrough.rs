@@ -6,6 +6,7 @@ use smallvec::SmallVec;
 use super::stream::DONE;
 use super::usage::UpstreamUsage;
 use super::{error, field_names};
+use crate::formats::content_bytes::string_length;
 use crate::formats::images_only::images_only;
 use crate::formats::{
     ContentBytes, ModelField, Observation, OutputLimit, ResponseObserver, RoutingFields, chat,
@@ -113,7 +114,18 @@ from_json! {
     struct ObservedPart<'a> {
         "text" => text: Option<RawJson<'a>>,
         "thought" => thought: Option<RawJson<'a>>,
+        "thoughtSignature" => signature: Option<RawJson<'a>>,
         "functionCall" => function_call: Option<RawJson<'a>>,
+        "executableCode" => executable_code: Option<RawJson<'a>>,
+        "codeExecutionResult" => code_execution_result: Option<RawJson<'a>>,
+        "inlineData" => inline_data: Option<RawJson<'a>>,
+    }
+}
+
+from_json! {
+    struct ObservedData<'a> {
+        "mimeType" => mime_type: Option<Text<'a>>,
+        "data" => data: Option<RawJson<'a>>,
     }
 }
 
@@ -129,7 +141,16 @@ impl ObservedCandidate<'_> {
                 Some("true") => uncounted.add_reasoning(part.text),
                 _ => uncounted.add_text(part.text),
             }
-            uncounted.text += part.function_call.map_or(0, |call| call.get().len() as u64);
+            uncounted.add_signature(part.signature);
+            uncounted.add_value(part.function_call);
+            uncounted.add_value(part.executable_code);
+            uncounted.add_value(part.code_execution_result);
+            let data = part.inline_data.map(RawJson::get);
+            let data: Option<ObservedData<'_>> = data.and_then(|data| decode_json(data).ok());
+            if let Some(ObservedData { mime_type, data }) = data {
+                let mime_type = mime_type.unwrap_or_default();
+                uncounted.add_media(&mime_type, string_length(data));
+            }
         }
     }
 }

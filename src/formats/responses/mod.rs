@@ -11,6 +11,8 @@ mod hosted_tools;
 mod image_generation;
 mod input_items;
 mod input_list;
+mod item_bytes;
+mod known_input;
 mod lenient_object;
 mod media;
 mod namespaces;

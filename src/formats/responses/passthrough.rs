@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use smallvec::SmallVec;
 
 use super::error;
+use super::item_bytes;
 use super::response_object::ResponseObject;
 use super::settings::MIN_OUTPUT_TOKENS;
 use super::stream::events::{EventBody, SequenceNumbers};
@@ -165,6 +166,7 @@ from_json! {
         "type" required => kind: Text<'a>,
         "sequence_number" => sequence_number: Option<u64>,
         "delta" => delta: Option<RawJson<'a>>,
+        "partial_image_b64" => partial_image: Option<Present>,
         "item" => item: Option<RawJson<'a>>,
         "response" => response: Option<PeekedResponseObject<'a>>,
     }
@@ -216,6 +218,14 @@ pub(super) fn observe_event(
             if let Some(id) = item.and_then(|item| item.id) {
                 observer.observe_item(&id);
             }
+            observer.before_item = observer.uncounted;
+        }
+        // Some upstreams send an item whole, without deltas.
+        "response.output_item.done" => {
+            observer.has_content = true;
+            let (before, item) = (observer.before_item, event.item.map_or("", RawJson::get));
+            item_bytes::add_item(item, before, &mut observer.uncounted);
+            observer.before_item = observer.uncounted;
         }
         "response.content_part.added" | "response.reasoning_summary_part.added" => {}
         "error" | "response.failed" => {
@@ -227,9 +237,17 @@ pub(super) fn observe_event(
         }
         _ => observer.has_content = true,
     }
-    match event.kind.starts_with("response.reasoning") {
-        true => observer.uncounted.add_reasoning(event.delta),
-        false => observer.uncounted.add_text(event.delta),
+    match event.kind.as_ref() {
+        kind if kind.starts_with("response.reasoning") => {
+            observer.uncounted.add_reasoning(event.delta);
+        }
+        "response.audio.delta" | "response.output_audio.delta" => {
+            observer.uncounted.add_audio(event.delta);
+        }
+        _ => observer.uncounted.add_text(event.delta),
+    }
+    if event.partial_image.is_some() {
+        observer.uncounted.add_image();
     }
     let Some(response) = event.response else {
         return Ok(Observation::default());

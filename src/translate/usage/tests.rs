@@ -17,7 +17,11 @@ const REPORTED: Usage = Usage {
 fn observer(usage: Option<Usage>, ended: bool, text: u64, reasoning: u64) -> ResponseObserver {
     let mut observer = ResponseObserver::default();
     (observer.usage, observer.ended) = (usage, ended);
-    observer.uncounted = ContentBytes { text, reasoning };
+    observer.uncounted = ContentBytes {
+        text,
+        reasoning,
+        ..ContentBytes::default()
+    };
     observer
 }
 

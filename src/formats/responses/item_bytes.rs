@@ -1,0 +1,128 @@
+//! The content of an item that is done, of which a stream that passes through is billed by its length where it breaks off.
+
+use smallvec::SmallVec;
+
+use crate::formats::ContentBytes;
+use crate::json::{RawJson, decode_json, from_json};
+
+from_json! {
+    struct DoneItem<'a> {
+        "content" => content: Option<RawJson<'a>>,
+        "summary" => summary: Option<RawJson<'a>>,
+        "encrypted_content" => encrypted_content: Option<RawJson<'a>>,
+        "arguments" => arguments: Option<RawJson<'a>>,
+        "input" => input: Option<RawJson<'a>>,
+        "code" => code: Option<RawJson<'a>>,
+        "action" => action: Option<RawJson<'a>>,
+        "operation" => operation: Option<RawJson<'a>>,
+        /// Of an image in base64.
+        "result" => result: Option<RawJson<'a>>,
+    }
+}
+
+from_json! {
+    struct DonePart<'a> {
+        "type" => kind: Option<RawJson<'a>>,
+        "text" => text: Option<RawJson<'a>>,
+        "refusal" => refusal: Option<RawJson<'a>>,
+    }
+}
+
+/// Adds what an item holds beyond the deltas that have come of it; `before`: what had come before the item.
+pub(super) fn add_item(item: &str, before: ContentBytes, bytes: &mut ContentBytes) {
+    // What cannot be decoded passes through uncounted.
+    let Ok(item) = decode_json::<DoneItem<'_>>(item) else {
+        return;
+    };
+    let mut whole = ContentBytes::default();
+    for part in parts(item.content) {
+        match part.kind.map(RawJson::get) {
+            Some("\"reasoning_text\"") => whole.add_reasoning(part.text),
+            _ => whole.add_text(part.text.or(part.refusal)),
+        }
+    }
+    for part in parts(item.summary) {
+        whole.add_reasoning(part.text);
+    }
+    for value in [
+        item.arguments,
+        item.input,
+        item.code,
+        item.action,
+        item.operation,
+    ] {
+        whole.add_value(value);
+    }
+    if item.result.is_some() {
+        whole.add_image();
+    }
+    let more = |whole: u64, before: u64, now: u64| whole.saturating_sub(now.saturating_sub(before));
+    bytes.text += more(whole.text, before.text, bytes.text);
+    bytes.reasoning += more(whole.reasoning, before.reasoning, bytes.reasoning);
+    bytes.images += more(whole.images, before.images, bytes.images);
+    bytes.add_signature(item.encrypted_content);
+}
+
+fn parts(list: Option<RawJson<'_>>) -> SmallVec<[DonePart<'_>; 1]> {
+    let parts = list.and_then(|list| decode_json(list.get()).ok());
+    parts.unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_item_adds_what_its_deltas_have_not_brought() {
+        let before = ContentBytes {
+            text: 100,
+            ..ContentBytes::default()
+        };
+        let message = r#"{"type":"message","id":"m","content":[{"type":"output_text","text":"four","annotations":[]},
+            {"type":"refusal","refusal":"no"}]}"#;
+        for (deltas, added) in [(0, 6), (4, 2), (6, 0), (9, 0)] {
+            let mut bytes = before;
+            bytes.text += deltas;
+            add_item(message, before, &mut bytes);
+            assert_eq!(bytes.text, 100 + deltas + added);
+        }
+        for (item, text, reasoning, images) in [
+            (
+                r#"{"type":"function_call","name":"f","arguments":"{}"}"#,
+                2,
+                0,
+                0,
+            ),
+            (r#"{"type":"custom_tool_call","input":"four"}"#, 4, 0, 0),
+            (r#"{"type":"code_interpreter_call","code":"four"}"#, 4, 0, 0),
+            (
+                r#"{"type":"reasoning","summary":[{"type":"summary_text","text":"four"}]}"#,
+                0,
+                4,
+                0,
+            ),
+            (
+                r#"{"type":"reasoning","content":[{"type":"reasoning_text","text":"four"}],"encrypted_content":"12345"}"#,
+                0,
+                5,
+                0,
+            ),
+            (
+                r#"{"type":"image_generation_call","result":"AAAA"}"#,
+                0,
+                0,
+                1,
+            ),
+            ("[]", 0, 0, 0),
+        ] {
+            let mut bytes = ContentBytes::default();
+            add_item(item, ContentBytes::default(), &mut bytes);
+            let images = images * 765 * 4;
+            assert_eq!(
+                (bytes.text, bytes.all_reasoning(), bytes.images),
+                (text, reasoning, images),
+                "{item}"
+            );
+        }
+    }
+}
