@@ -101,6 +101,18 @@ pub fn authorize_model(key: &Key, model: &str) -> Result<(), ApiError> {
     Err(ApiError::new(ApiErrorKind::Forbidden, message))
 }
 
+/// The error for a request that names a model beside its own, at an upstream that may take either.
+pub fn refuse_other_model(key: &Key, field: &str) -> ApiError {
+    let (key, why) = match key.is_restricted() {
+        true => (&key.name, "may use some models only"),
+        false => (&key.name, "has a spending cap"),
+    };
+    let message = format!(
+        "{field}: the API key `{key}` {why}, and this field may name another model than `model`; leave it out"
+    );
+    ApiError::invalid(message).at(field)
+}
+
 fn secrets<'a>(
     headers: &'a HeaderMap,
     query: Option<&'a str>,

@@ -9,7 +9,9 @@ mod limits;
 mod reserve;
 mod shared_limits;
 
-pub use authenticate::{KEY_PARAMETER, KeyLookup, authenticate, authorize_model, reauthenticate};
+pub use authenticate::{
+    KEY_PARAMETER, KeyLookup, authenticate, authorize_model, reauthenticate, refuse_other_model,
+};
 pub use errors::invalid_key;
 pub use failed_attempts::{FailedAttempts, client_network};
 pub use keyring::Keyring;

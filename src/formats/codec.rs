@@ -9,6 +9,7 @@ use http::HeaderName;
 use super::body::is_error_body;
 use super::capabilities::Capabilities;
 use super::conversation_codec::ConversationCodec;
+use super::dearer_setting::DearerSetting;
 use super::field_placement::{FieldPlacement, place_fields};
 use super::header_fields::HeaderFields;
 use super::json_bytes::to_json_string;
@@ -114,6 +115,15 @@ pub trait Codec: Sync {
     fn input_media(&self, head: &RequestHead<'_>, body: &[u8]) -> Result<InputMedia, ApiError> {
         let request = self.decode_request(head, body, &mut Losses::default())?;
         Ok(request.input_media())
+    }
+    /// Returns the path of the first field of a request that the gateway does not know. An upstream of this
+    /// format may know it, and read or do more for it than the body tells.
+    fn unknown_field(&self, body: &[u8]) -> Option<String>;
+    /// Returns the path of the first field that names a model beside the one that the request is for.
+    fn other_model(&self, body: &[u8]) -> Option<String>;
+    /// Returns the setting of a request for which an upstream may charge more than the prices of the model, if it has one.
+    fn dearer_setting(&self, _body: &[u8]) -> Result<Option<DearerSetting>, ApiError> {
+        Ok(None)
     }
     /// Returns the edits, in order, that limit the output of a request which sets no limit of its own;
     /// none in formats without such a limit.

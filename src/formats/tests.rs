@@ -153,3 +153,113 @@ fn golden_requests() -> Vec<(Format, Value)> {
     }
     requests
 }
+
+/// Requests of real clients reserve their own length of a spending cap; those with a tool of the upstream reserve more.
+#[test]
+fn requests_of_recorded_clients_have_known_fields_only() {
+    let recordings = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clients/recordings");
+    let mut count = 0;
+    for file in fs::read_dir(recordings).expect("recordings") {
+        let text = fs::read(file.expect("a file").path()).expect("a recording");
+        let recording: Value = serde_json::from_slice(&text).expect("JSON");
+        let format = Format::ALL
+            .into_iter()
+            .find(|format| recording["format"] == format.name());
+        let codec = format.expect("a format").codec();
+        for request in recording["requests"].as_array().expect("requests") {
+            let mut body = request["body"].clone();
+            if let Some(tools) = body.get_mut("tools").and_then(Value::as_array_mut) {
+                tools.retain(|tool| tool["type"] != "web_search");
+            }
+            let body = body.to_string();
+            let unknown = codec.unknown_field(body.as_bytes());
+            assert_eq!(unknown, None, "{}: {body}", recording["client"]);
+            assert_eq!(codec.other_model(body.as_bytes()), None, "{body}");
+            count += 1;
+        }
+    }
+    assert!(count > 50, "{count}");
+}
+
+#[test]
+fn a_second_model_is_found_where_an_upstream_looks_for_it() {
+    for (format, body, path) in [
+        (
+            Format::Chat,
+            r#"{"model":"m","models":["a"]}"#,
+            Some("models"),
+        ),
+        (Format::Chat, r#"{"Models":["a"]}"#, Some("Models")),
+        (Format::Chat, r#"{"fallbacks":["a"]}"#, Some("fallbacks")),
+        (Format::Chat, r#"{"route":"fallback"}"#, Some("route")),
+        (
+            Format::Chat,
+            r#"{"extra_body":{"model":"a"}}"#,
+            Some("extra_body.model"),
+        ),
+        (
+            Format::Chat,
+            r#"{"plugins":[{"id":"x","allowed_models":["a"]}]}"#,
+            Some("plugins[0].allowed_models"),
+        ),
+        (
+            Format::Chat,
+            r#"{"models":null,"moderation":{"model":"a"},"metadata":{"model":"a"}}"#,
+            None,
+        ),
+        (
+            Format::Chat,
+            r#"{"messages":[{"role":"assistant","content":"x","model":"m"}],"provider":{"allow_fallbacks":true},
+            "tools":[{"type":"function","function":{"name":"f","parameters":{"properties":{"model":{}}}}}]}"#,
+            None,
+        ),
+        (
+            Format::Responses,
+            r#"{"tools":[{"type":"image_generation","model":"a"}]}"#,
+            Some("tools[0].model"),
+        ),
+        (
+            Format::Responses,
+            r#"{"input":[{"type":"additional_tools","tools":[{"type":"image_generation","model":"a"}]}]}"#,
+            Some("input[0].tools[0].model"),
+        ),
+        (
+            Format::Responses,
+            r#"{"input":[{"type":"function_call","arguments":"{\"model\":1}"}],"client_metadata":{"model":"a"}}"#,
+            None,
+        ),
+        (
+            Format::Messages,
+            r#"{"tools":[{"type":"advisor_20260301","name":"advisor","model":"a"}]}"#,
+            Some("tools[0].model"),
+        ),
+        (
+            Format::Messages,
+            r#"{"fallbacks":[{"model":"a"}]}"#,
+            Some("fallbacks"),
+        ),
+        (
+            Format::Messages,
+            r#"{"messages":[{"role":"assistant","content":[{"type":"tool_use","input":{"model":"a"}}]}]}"#,
+            None,
+        ),
+        (
+            Format::Native,
+            r#"{"generationConfig":{"routingConfig":{"manualMode":{"modelName":"a"}}}}"#,
+            Some("generationConfig.routingConfig.manualMode.modelName"),
+        ),
+        (
+            Format::Native,
+            r#"{"model":"m","contents":[{"role":"model","parts":[{"functionCall":{"args":{"model":1}}}]}]}"#,
+            None,
+        ),
+        (
+            Format::Images,
+            r#"{"model":"m","prompt":"x","models":["a"]}"#,
+            Some("models"),
+        ),
+    ] {
+        let found = format.codec().other_model(body.as_bytes());
+        assert_eq!(found.as_deref(), path, "{body}");
+    }
+}

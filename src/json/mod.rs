@@ -1,7 +1,9 @@
 //! Decodes, validates, edits and encodes JSON: errors carry the path of the field, edits change nothing but their range.
 
 mod array_elements;
+mod field_trail;
 mod fields;
+mod find_field;
 mod from_json;
 mod known_fields;
 mod path;
@@ -18,6 +20,7 @@ mod writer;
 
 pub use array_elements::ArrayElements;
 pub use fields::{Fields, Node};
+pub use find_field::{FieldMatch, find_field};
 pub(crate) use from_json::from_json;
 pub use from_json::{FromJson, Present, RawJson, decode_json};
 pub use known_fields::KnownFields;

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::context::{RESERVED_TIME, RequestContext, RequestCost};
 use crate::access::{self, Leases, PendingReservation, Reserve};
-use crate::formats::{HeaderFields, Operation};
+use crate::formats::{DearerSetting, HeaderFields, Operation};
 use crate::metrics::ServedRequest;
 use crate::model::{ApiError, Format, MAX_AMOUNT_LEN, Money, UsageRecord};
 use crate::runtime::{Attempt, Prices};
@@ -48,6 +48,10 @@ pub(super) fn reserve(
                        leave `background` out, and set `stream` to true for a long response";
         return Err(ApiError::invalid(message).at("background"));
     }
+    let setting = ctx.client.codec().dearer_setting(&ctx.route.body)?;
+    if let Some(setting) = setting {
+        return Err(unknown_price(&key.name, &setting));
+    }
     let limit = request.output_limit;
     let traits = ctx.route.model_traits();
     let body = &ctx.route.body;
@@ -68,7 +72,10 @@ pub(super) fn reserve(
     let highest = highest.unwrap_or_default();
     let unseen = attempts.iter().map(input_of).find(|input| input.is_unseen);
     let reserved = access::reserve(leases, key, highest, Timestamp::now());
-    let reserved = reserved.map_err(|api_error| explain_unseen(api_error, unseen))?;
+    let reserved = reserved.map_err(|api_error| match unseen {
+        Some(input) => explain_unseen(api_error, input, ctx.client.codec().unknown_field(body)),
+        None => api_error,
+    })?;
     ctx.billing.set_input_tokens(estimate.tokens());
     match reserved {
         Reserve::Ready(reservation) => {
@@ -77,6 +84,20 @@ pub(super) fn reserve(
         }
         Reserve::Pending(waiting) => Ok(Some(waiting)),
     }
+}
+
+/// The error for a setting that the prices of the model do not cover.
+fn unknown_price(key: &str, setting: &DearerSetting) -> ApiError {
+    let DearerSetting {
+        field,
+        value,
+        usual,
+    } = setting;
+    let message = format!(
+        "{field}: `{value}` may cost more than the prices of the model, and the API key `{key}` has a spending cap; leave \
+         it out, or set it to `{usual}`"
+    );
+    ApiError::invalid(message).at(*field)
 }
 
 /// What a translated body may have beyond the client's without more being reserved: the names of its fields.
@@ -142,14 +163,20 @@ fn max_input(estimate: BodyEstimate, attempt: &Attempt, client: Format) -> MaxIn
 }
 
 /// Says in the error of a cap why so much would have been reserved.
-fn explain_unseen(mut api_error: ApiError, unseen: Option<MaxInput>) -> ApiError {
-    if let Some(MaxInput { tokens, .. }) = unseen {
-        let why = format!(
-            " (it refers to input that the gateway cannot count, such as a file or a stored conversation, and that may \
-             have {tokens} tokens: send the input itself, or set max_input_tokens of the model)"
-        );
-        api_error.message.push_str(&why);
-    }
+fn explain_unseen(mut api_error: ApiError, input: MaxInput, field: Option<String>) -> ApiError {
+    let (tokens, field) = (input.tokens, field.filter(|field| !field.is_empty()));
+    let (which, instead) = match field {
+        Some(field) => (format!("by `{field}`"), "leave that out"),
+        None => (
+            "such as a file or a stored conversation".to_owned(),
+            "send the input itself",
+        ),
+    };
+    let why = format!(
+        " (it refers to input that the gateway cannot count, {which}, and that may have {tokens} tokens: {instead}, \
+         or set max_input_tokens of the model)"
+    );
+    api_error.message.push_str(&why);
     api_error
 }
 

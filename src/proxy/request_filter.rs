@@ -291,6 +291,7 @@ pub(super) fn route(
         let (body, traits) = (&ctx.route.body, ctx.route.model_traits());
         let check = || request.check_passthrough(codec, body, &traits, strict);
         large_body::process(body.len(), check)?;
+        check_other_model(ctx, operation)?;
     }
     ctx.route.set_request(request);
     Ok(())
@@ -307,6 +308,25 @@ fn find_model<'a>(ctx: &'a RequestContext, name: &'a str) -> Result<AskedModel<'
         check_image_output(&asked)?;
     }
     Ok(asked)
+}
+
+/// Refuses a body that names a second model to an upstream of its format: the key may not be allowed to use it, and
+/// its prices are not known.
+fn check_other_model(ctx: &RequestContext, operation: Operation) -> Result<(), ApiError> {
+    let Some(key) = ctx.client.key() else {
+        return Ok(());
+    };
+    let mut attempts = ctx.route.attempts().iter();
+    let mut is_paid = || attempts.any(|attempt| attempt.settings.prices.is_some());
+    let is_bound = key.is_restricted() || (key.cap.is_some() && is_paid());
+    if !is_bound || operation == Operation::CountTokens {
+        return Ok(());
+    }
+    let (codec, body) = (ctx.client.codec(), &ctx.route.body);
+    match large_body::process(body.len(), || codec.other_model(body)) {
+        Some(field) => Err(access::refuse_other_model(key, &field)),
+        None => Ok(()),
+    }
 }
 
 /// Puts the stored conversation before the request's own items; whether the body has changed.

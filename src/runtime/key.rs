@@ -17,6 +17,8 @@ pub struct Key {
     sha256: [u8; 32],
     /// `None`: every model.
     models: Option<GlobSet>,
+    /// Some models are not among these.
+    is_restricted: bool,
     pub limits: Limits,
     pub limiter: Arc<KeyLimiter>,
     /// `None`: unlimited quota.
@@ -49,6 +51,8 @@ impl Key {
 
     /// Builds a key with this id.
     pub fn build(id: String, settings: config::KeyConfig, state: &RuntimeState) -> Key {
+        let is_all = |globs: &Vec<String>| globs.iter().any(|glob| glob == "*");
+        let is_restricted = settings.models.as_ref().is_some_and(|globs| !is_all(globs));
         let models = settings.models.map(|globs| {
             let mut set = GlobSetBuilder::new();
             for glob in globs.iter().filter_map(|glob| Glob::new(glob).ok()) {
@@ -69,6 +73,7 @@ impl Key {
             name: settings.name.into(),
             sha256: settings.sha256,
             models,
+            is_restricted,
         }
     }
 
@@ -84,6 +89,11 @@ impl Key {
 
     pub fn has_hash(&self, presented: &[u8; 32]) -> bool {
         bool::from(self.sha256.ct_eq(presented))
+    }
+
+    /// Tells whether there are models that the key may not use.
+    pub const fn is_restricted(&self) -> bool {
+        self.is_restricted
     }
 
     pub fn allows(&self, model: &str) -> bool {

@@ -69,7 +69,8 @@ impl BodyEstimate {
         let media = codec.input_media(head, body);
         // Of two fields of the same name, the upstream may read the other one.
         let is_ambiguous = || text.is_ok_and(has_repeated_keys);
-        let is_unknown = media.is_err() || is_ambiguous();
+        let has_unknown_field = || codec.unknown_field(body).is_some();
+        let is_unknown = media.is_err() || has_unknown_field() || is_ambiguous();
         BodyEstimate {
             is_unknown,
             ..BodyEstimate::of(body, &media.unwrap_or_default())

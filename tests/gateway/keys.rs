@@ -293,3 +293,97 @@ async fn the_header_of_the_key_does_not_choose_the_format() {
     let response = send(request.header("x-goog-api-key", "wrong")).await;
     response.error("chat");
 }
+
+/// An upstream may take a model from elsewhere in the body than the gateway does.
+#[tokio::test]
+async fn a_key_for_some_models_names_no_other_in_the_body() {
+    let mock = Mock::start();
+    let keys = "keys:\n  - {name: few, secret: key-few, models: [\"same-*\"]}\n  \
+                - {name: any, secret: key-any, models: [\"*\"]}\n  \
+                - {name: capped, secret: key-capped, spending_cap: 10}\n";
+    let models = "  - {id: same-priced, pricing: {input: 1}, upstreams: [{name: mock-chat}]}\n";
+    let config = every_format_config(mock.address).replace("keys:\n", keys) + models;
+    let gateway = Gateway::start(&config);
+    let ask =
+        async |key: &str, format: &str, model: &str, field: &str, value: serde_json::Value| {
+            let (path, mut body) = request(format, model, "mock:echo", false);
+            body[field] = value;
+            let asked = client().post(gateway.url(&path)).bearer_auth(key);
+            send(asked.json(&body)).await
+        };
+    for (format, field, value, path) in [
+        ("chat", "models", json!(["other"]), "models"),
+        (
+            "chat",
+            "extra_body",
+            json!({"model": "other"}),
+            "extra_body.model",
+        ),
+        (
+            "responses",
+            "tools",
+            json!([{"type": "image_generation", "model": "other"}]),
+            "tools[0].model",
+        ),
+        (
+            "messages",
+            "tools",
+            json!([{"name": "a", "input_schema": {"type": "object"}, "model": "other"}]),
+            "tools[0].model",
+        ),
+        (
+            "messages",
+            "fallbacks",
+            json!([{"model": "other"}]),
+            "fallbacks",
+        ),
+        (
+            "native",
+            "generationConfig",
+            json!({"modelConfig": {}}),
+            "generationConfig.modelConfig",
+        ),
+    ] {
+        let model = format!("same-{format}");
+        let refused = ask("key-few", format, &model, field, value.clone()).await;
+        assert_eq!(refused.status, 400, "{field}: {}", refused.text());
+        let message = refused.error(format);
+        assert!(
+            message.starts_with(&format!(
+                "{path}: the API key `few` may use some models only"
+            )),
+            "{message}"
+        );
+        for key in [KEY, "key-any", "key-capped"] {
+            let served = ask(key, format, &model, field, value.clone()).await;
+            assert_eq!(served.status, 200, "{key}, {field}: {}", served.text());
+        }
+    }
+    let refused = ask(
+        "key-capped",
+        "chat",
+        "same-priced",
+        "models",
+        json!(["other"]),
+    )
+    .await;
+    assert_eq!(refused.status, 400, "{}", refused.text());
+    assert!(
+        refused
+            .error("chat")
+            .contains("`capped` has a spending cap")
+    );
+    // What is translated leaves the field behind, and says so.
+    let served = ask(
+        "key-few",
+        "chat",
+        "same-messages",
+        "models",
+        json!(["other"]),
+    )
+    .await;
+    assert_eq!(served.status, 200, "{}", served.text());
+    assert!(served.header("x-omniglot-dropped").contains("models"));
+    let served = ask("key-few", "chat", "same-chat", "models", json!(null)).await;
+    assert_eq!(served.status, 200, "{}", served.text());
+}

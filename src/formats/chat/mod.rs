@@ -10,6 +10,7 @@ mod field_paths;
 mod finish_reason;
 mod fragment;
 mod identity;
+mod known_input;
 mod logprobs;
 mod message;
 mod output;
@@ -44,10 +45,11 @@ pub(in crate::formats) use request::decode_metadata;
 use bytes::Bytes;
 use http::HeaderName;
 
+use super::dearer_setting::{USUAL_TIERS, find_dearer};
 use super::{
-    Capabilities, Codec, HeaderFields, InterruptedStream, Observation, Operation, RequestHead,
-    ResponseObserver, ResponseOptions, RoutingFields, StreamDecoder, StreamEncoder, ToolNameRule,
-    UpstreamTarget,
+    Capabilities, Codec, DearerSetting, HeaderFields, InterruptedStream, Observation, Operation,
+    RequestHead, ResponseObserver, ResponseOptions, RoutingFields, StreamDecoder, StreamEncoder,
+    ToolNameRule, UpstreamTarget,
 };
 use crate::json::Edit;
 use crate::model::{ApiError, FieldLocation, Losses, RateLimitStatus, Request, Response};
@@ -134,6 +136,18 @@ impl Codec for Chat {
 
     fn has_only_text_input(&self, body: &str) -> bool {
         text_input::TEXT_INPUT.are_all_of(body)
+    }
+
+    fn unknown_field(&self, body: &[u8]) -> Option<String> {
+        known_input::unknown_field(body)
+    }
+
+    fn other_model(&self, body: &[u8]) -> Option<String> {
+        known_input::other_model(body)
+    }
+
+    fn dearer_setting(&self, body: &[u8]) -> Result<Option<DearerSetting>, ApiError> {
+        find_dearer(body, [(&["service_tier"], USUAL_TIERS)])
     }
 
     fn limit_output(

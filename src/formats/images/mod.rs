@@ -4,6 +4,7 @@ mod error;
 mod field_paths;
 mod image_header;
 mod input_image;
+mod known_input;
 mod multipart;
 mod parameters;
 mod part_header;
@@ -107,6 +108,14 @@ impl Codec for Images {
         out: &mut SseWriter,
     ) {
         error::encode_in_stream(api_error, out);
+    }
+
+    fn unknown_field(&self, body: &[u8]) -> Option<String> {
+        known_input::unknown_field(body)
+    }
+
+    fn other_model(&self, body: &[u8]) -> Option<String> {
+        known_input::other_model(body)
     }
 
     fn input_media(&self, head: &RequestHead<'_>, body: &[u8]) -> Result<InputMedia, ApiError> {

@@ -10,6 +10,7 @@ mod count_tokens;
 mod error;
 mod field_paths;
 mod hosted_tools;
+mod known_input;
 mod media;
 mod output_config;
 mod passthrough;
@@ -39,9 +40,9 @@ use super::chat;
 use super::field_placement::place_fields;
 use super::images_only::images_only;
 use super::{
-    Capabilities, Codec, FieldPlacement, HeaderFields, InterruptedStream, MessagesVersion,
-    Observation, Operation, RequestHead, ResponseObserver, ResponseOptions, RoutingFields,
-    StreamDecoder, StreamEncoder, TokenCounter, ToolNameRule, UpstreamTarget,
+    Capabilities, Codec, DearerSetting, FieldPlacement, HeaderFields, InterruptedStream,
+    MessagesVersion, Observation, Operation, RequestHead, ResponseObserver, ResponseOptions,
+    RoutingFields, StreamDecoder, StreamEncoder, TokenCounter, ToolNameRule, UpstreamTarget,
 };
 use crate::json::Edit;
 use crate::model::{ApiError, FieldLocation, Losses, RateLimitStatus, Request, Response};
@@ -139,6 +140,18 @@ impl Codec for Messages {
 
     fn has_only_text_input(&self, body: &str) -> bool {
         text_input::TEXT_INPUT.are_all_of(body)
+    }
+
+    fn unknown_field(&self, body: &[u8]) -> Option<String> {
+        known_input::unknown_field(body)
+    }
+
+    fn other_model(&self, body: &[u8]) -> Option<String> {
+        known_input::other_model(body)
+    }
+
+    fn dearer_setting(&self, body: &[u8]) -> Result<Option<DearerSetting>, ApiError> {
+        settings::dearer_setting(body)
     }
 
     fn limit_output(

@@ -4,10 +4,7 @@ use crate::json::KnownFields;
 
 /// The fields of conversations in text with tools of the client. None of them refers to other input, or holds media.
 pub(super) const TEXT_INPUT: KnownFields = KnownFields {
-    fields: &[
-        "role",
-        "content",
-        "text",
+    top: &[
         "model",
         "messages",
         "system",
@@ -18,9 +15,19 @@ pub(super) const TEXT_INPUT: KnownFields = KnownFields {
         "top_k",
         "stop_sequences",
         "tools",
+        "tool_choice",
+        "thinking",
+        "output_config",
+        "cache_control",
+        "service_tier",
+        "metadata",
+    ],
+    nested: &[
+        "role",
+        "content",
+        "text",
         "name",
         "description",
-        "tool_choice",
         "disable_parallel_tool_use",
         "id",
         "tool_use_id",
@@ -28,12 +35,10 @@ pub(super) const TEXT_INPUT: KnownFields = KnownFields {
         "thinking",
         "signature",
         "budget_tokens",
-        "output_config",
         "effort",
         "format",
         "cache_control",
         "ttl",
-        "service_tier",
     ],
     opaque: &["input_schema", "input", "schema", "metadata"],
     types: &[
@@ -52,4 +57,5 @@ pub(super) const TEXT_INPUT: KnownFields = KnownFields {
         "custom",
         "json_schema",
     ],
+    base: None,
 };

@@ -16,6 +16,7 @@ mod generation_config;
 mod grounding;
 mod image_config;
 mod json_schema;
+mod known_input;
 mod logprobs;
 mod media;
 mod media_resolution;
@@ -44,10 +45,11 @@ use std::ops::Range;
 use http::HeaderName;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
+use super::dearer_setting::find_dearer;
 use super::{
-    Capabilities, Codec, Framing, InterruptedStream, Observation, Operation, RequestHead,
-    ResponseObserver, ResponseOptions, RoutingFields, StreamDecoder, StreamEncoder, TokenCounter,
-    ToolNameRule, UpstreamTarget,
+    Capabilities, Codec, DearerSetting, Framing, InterruptedStream, Observation, Operation,
+    RequestHead, ResponseObserver, ResponseOptions, RoutingFields, StreamDecoder, StreamEncoder,
+    TokenCounter, ToolNameRule, UpstreamTarget,
 };
 use crate::json::Edit;
 use crate::model::{ApiError, FieldLocation, Losses, Request, Response};
@@ -156,6 +158,24 @@ impl Codec for Native {
 
     fn has_only_text_input(&self, body: &str) -> bool {
         text_input::TEXT_INPUT.are_all_of(body)
+    }
+
+    fn unknown_field(&self, body: &[u8]) -> Option<String> {
+        known_input::unknown_field(body)
+    }
+
+    fn other_model(&self, body: &[u8]) -> Option<String> {
+        known_input::other_model(body)
+    }
+
+    fn dearer_setting(&self, body: &[u8]) -> Result<Option<DearerSetting>, ApiError> {
+        find_dearer(
+            body,
+            [(
+                &["serviceTier", "service_tier"],
+                &["standard", "flex", "unspecified"],
+            )],
+        )
     }
 
     fn limit_output(

@@ -4,17 +4,26 @@ use crate::json::KnownFields;
 
 /// The fields of conversations in text with tools of the client. None of them refers to other input, or holds media.
 pub(super) const TEXT_INPUT: KnownFields = KnownFields {
-    fields: &[
+    top: &[
         "contents",
+        "model",
+        "generationConfig",
+        "generation_config",
+        "systemInstruction",
+        "system_instruction",
+        "tools",
+        "toolConfig",
+        "tool_config",
+        "safetySettings",
+        "safety_settings",
+        "labels",
+    ],
+    nested: &[
         "role",
         "parts",
         "text",
-        "generationConfig",
-        "generation_config",
         "maxOutputTokens",
         "max_output_tokens",
-        "systemInstruction",
-        "system_instruction",
         "temperature",
         "topP",
         "top_p",
@@ -51,22 +60,16 @@ pub(super) const TEXT_INPUT: KnownFields = KnownFields {
         "function_response",
         "id",
         "name",
-        "tools",
         "functionDeclarations",
         "function_declarations",
         "description",
-        "toolConfig",
-        "tool_config",
         "functionCallingConfig",
         "function_calling_config",
         "mode",
         "allowedFunctionNames",
         "allowed_function_names",
-        "safetySettings",
-        "safety_settings",
         "category",
         "threshold",
-        "model",
     ],
     opaque: &[
         "args",
@@ -82,4 +85,5 @@ pub(super) const TEXT_INPUT: KnownFields = KnownFields {
     ],
     // The format has this field in schemas only.
     types: &[],
+    base: None,
 };

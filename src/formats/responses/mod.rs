@@ -37,10 +37,11 @@ mod usage;
 use http::HeaderName;
 
 use self::stream::{ResponsesStreamDecoder, ResponsesStreamEncoder};
+use super::dearer_setting::{USUAL_TIERS, find_dearer};
 use super::{
-    Capabilities, Codec, ConversationCodec, HeaderFields, InterruptedStream, Observation,
-    Operation, RequestHead, ResponseObserver, ResponseOptions, RoutingFields, StreamDecoder,
-    StreamEncoder, TokenCounter, ToolNameRule, UpstreamTarget, chat,
+    Capabilities, Codec, ConversationCodec, DearerSetting, HeaderFields, InterruptedStream,
+    Observation, Operation, RequestHead, ResponseObserver, ResponseOptions, RoutingFields,
+    StreamDecoder, StreamEncoder, TokenCounter, ToolNameRule, UpstreamTarget, chat,
 };
 use crate::json::Edit;
 use crate::model::{ApiError, FieldLocation, Losses, RateLimitStatus, Request, Response};
@@ -120,6 +121,18 @@ impl Codec for Responses {
 
     fn has_only_text_input(&self, body: &str) -> bool {
         text_input::TEXT_INPUT.are_all_of(body)
+    }
+
+    fn unknown_field(&self, body: &[u8]) -> Option<String> {
+        known_input::unknown_field(body)
+    }
+
+    fn other_model(&self, body: &[u8]) -> Option<String> {
+        known_input::other_model(body)
+    }
+
+    fn dearer_setting(&self, body: &[u8]) -> Result<Option<DearerSetting>, ApiError> {
+        find_dearer(body, [(&["service_tier"], USUAL_TIERS)])
     }
 
     fn limit_output(

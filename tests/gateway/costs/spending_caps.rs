@@ -1,7 +1,8 @@
 //! A key at its spending cap: the error in each format, what is still served, and what a reload keeps.
 
 use omniglot_test_support::{
-    FORMATS, Gateway, Mock, Response, TIMEOUT, client, echoed_request, request, send, wait_until,
+    FORMATS, Gateway, KEY, Mock, Response, TIMEOUT, client, echoed_request, request, send,
+    wait_until,
 };
 use serde_json::{Value, json};
 
@@ -373,4 +374,44 @@ async fn no_spelling_of_a_limit_goes_past_the_reservation() {
         response.text()
     );
     assert_eq!(mock.seen("in", "started").await, 0);
+}
+
+/// The prices of a model are those of its usual service.
+#[tokio::test]
+async fn a_service_with_other_prices_is_refused_for_a_key_with_a_cap() {
+    let mock = Mock::start();
+    let capped = ", {name: capped, secret: key-capped, spending_cap: 10}";
+    let models = "  - {id: free, upstreams: [{name: chat}]}\n";
+    let gateway = Gateway::start(&config(mock.address, capped, models));
+    let ask = async |key: &str, format: &str, model: &str, field: &str, value: &str| {
+        let (path, mut body) = request(format, model, "hello", false);
+        body[field] = value.into();
+        let asked = client().post(gateway.url(&path)).bearer_auth(key);
+        send(asked.json(&body)).await
+    };
+    for (format, field, dear, usual) in [
+        ("chat", "service_tier", "priority", "default"),
+        ("responses", "service_tier", "fast", "flex"),
+        ("messages", "speed", "fast", "standard"),
+        ("messages", "inference_geo", "us", "global"),
+        ("native", "serviceTier", "priority", "standard"),
+    ] {
+        // A tier goes along in translation.
+        for upstream in ["chat", format] {
+            let model = format!("priced-{upstream}");
+            let refused = ask("key-capped", format, &model, field, dear).await;
+            assert_eq!(refused.status, 400, "{field}: {}", refused.text());
+            let message = refused.error(format);
+            assert!(
+                message.starts_with(&format!("{field}: `{dear}` may cost more")),
+                "{message}"
+            );
+            let served = ask("key-capped", format, &model, field, usual).await;
+            assert_eq!(served.status, 200, "{field}: {}", served.text());
+            let served = ask(KEY, format, &model, field, dear).await;
+            assert_eq!(served.status, 200, "{field}: {}", served.text());
+        }
+    }
+    let served = ask("key-capped", "chat", "free", "service_tier", "priority").await;
+    assert_eq!(served.status, 200, "{}", served.text());
 }

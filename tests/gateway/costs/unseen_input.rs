@@ -80,6 +80,160 @@ fn references() -> Vec<(&'static str, Value)> {
     ]
 }
 
+/// What an upstream may know and the gateway does not, and where in the body it stands.
+fn unknown_fields() -> Vec<(&'static str, Value, &'static str)> {
+    let reasoning = json!([{"type": "reasoning", "id": "rs_1", "summary": []}]);
+    let call = json!([{"type": "image_generation_call", "id": "ig_1"}]);
+    vec![
+        ("chat", json!({"plugins": [{"id": "web"}]}), "plugins"),
+        (
+            "chat",
+            json!({"data_sources": [{"type": "azure_search"}]}),
+            "data_sources",
+        ),
+        (
+            "chat",
+            json!({"search_parameters": {"mode": "on"}}),
+            "search_parameters",
+        ),
+        ("chat", json!({"zzz": 1}), "zzz"),
+        ("chat", json!({"Plugins": []}), "Plugins"),
+        ("chat", json!({"parameters": {"plugins": []}}), "parameters"),
+        (
+            "chat",
+            json!({"messages": [{"role": "user", "content": "hi", "zzz": 1}]}),
+            "messages[0].zzz",
+        ),
+        (
+            "chat",
+            json!({"tools": [{"type": "openrouter:web_search"}]}),
+            "tools[0].type",
+        ),
+        (
+            "responses",
+            json!({"tools": [{"type": "image_generation"}]}),
+            "tools[0].type",
+        ),
+        (
+            "responses",
+            json!({"tools": [{"type": "computer_use_preview"}]}),
+            "tools[0].type",
+        ),
+        (
+            "responses",
+            json!({"context_management": [{"type": "compaction"}]}),
+            "context_management",
+        ),
+        (
+            "responses",
+            json!({"reasoning": {"mode": "pro"}}),
+            "reasoning.mode",
+        ),
+        ("responses", json!({"input": reasoning}), "input[0].id"),
+        ("responses", json!({"input": call}), "input[0].type"),
+        ("messages", json!({"zzz": 1}), "zzz"),
+        (
+            "messages",
+            json!({"tools": [{"type": "web_fetch_20250910", "name": "web_fetch"}]}),
+            "tools[0].type",
+        ),
+        (
+            "messages",
+            json!({"context_management": {"edits": [{"type": "compact_20260112"}]}}),
+            "context_management.edits[0].type",
+        ),
+        (
+            "messages",
+            json!({"messages": [{"role": "user", "content": [{"type": "container_upload", "file_id": "f"}]}]}),
+            "messages[0].content[0].type",
+        ),
+        ("native", json!({"zzz": 1}), "zzz"),
+        (
+            "native",
+            json!({"tools": [{"fileSearch": {"fileSearchStoreNames": ["s"]}}]}),
+            "tools[0].fileSearch",
+        ),
+        (
+            "native",
+            json!({"generationConfig": {"zzz": 1}}),
+            "generationConfig.zzz",
+        ),
+    ]
+}
+
+/// An upstream may do paid work for a field that the gateway does not know.
+#[tokio::test]
+async fn a_field_that_is_not_known_reserves_the_most_that_the_model_takes() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&config(mock.address, CAPPED, &models()));
+    for (format, more, field) in unknown_fields() {
+        let model = format!("dear-{format}");
+        let refused = send_to(&gateway, format, "key-capped", &model, more.clone()).await;
+        assert_eq!(refused.status, 429, "{more}: {}", refused.text());
+        let message = refused.error(format);
+        assert!(
+            message.contains(&format!("cannot count, by `{field}`"))
+                && message.contains("20000 tokens")
+                && message.contains("has 10 left"),
+            "{more}: {message}"
+        );
+    }
+    // What is translated leaves the unknown field behind.
+    let more = json!({"plugins": [{"id": "web"}], "messages": user(json!("mock:usage=1,0,1,0"))});
+    let sent = send_to(&gateway, "chat", "key-capped", "dear-messages", more).await;
+    assert_eq!(sent.status, 200, "{}", sent.text());
+}
+
+/// Fields of settings, and of what clients send back, have an upstream do nothing more.
+#[tokio::test]
+async fn fields_that_are_known_reserve_their_length() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&config(mock.address, CAPPED, &models()));
+    let words = "mock:usage=1,0,1,0 mock:text=hi";
+    for (format, more) in [
+        (
+            "chat",
+            json!({"store": true, "logit_bias": {"50256": -100}, "metadata": {"a": "b"}, "user": "u",
+                "safety_identifier": "s", "prompt_cache_key": "k", "prompt_cache_retention": "24h",
+                "reasoning": {"effort": "low"}, "usage": {"include": true}, "top_k": 4,
+                "chat_template_kwargs": {"enable_thinking": false}, "messages": [
+                {"role": "assistant", "content": "x", "reasoning_content": "y", "reasoning_details": [
+                    {"type": "reasoning.text", "text": "y", "signature": "s"}], "annotations": []},
+                {"role": "user", "content": [{"type": "text", "text": words, "cache_control": {"type": "ephemeral"}}]}]}),
+        ),
+        (
+            "messages",
+            json!({"metadata": {"user_id": "u"}, "thinking": {"type": "adaptive", "display": "omitted"},
+                "context_management": {"edits": [{"type": "clear_thinking_20251015", "keep": "all"}]},
+                "tools": [{"name": "f", "input_schema": {"type": "object"}, "defer_loading": true, "strict": true}]}),
+        ),
+        (
+            "responses",
+            json!({"client_metadata": {"session_id": "s"}, "prompt_cache_key": "k", "include": ["reasoning.encrypted_content"],
+                "tools": [{"type": "namespace", "name": "n", "tools": [{"type": "function", "name": "f", "strict": false,
+                    "parameters": {"type": "object"}}]}, {"type": "custom", "name": "g", "format": {"type": "text"}}],
+                "tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": []},
+                "input": [{"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "abc", "content": null},
+                {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "phase": "final_answer",
+                    "content": [{"type": "output_text", "text": "x", "annotations": [], "logprobs": []}]},
+                {"role": "user", "content": words}]}),
+        ),
+        (
+            "native",
+            json!({"labels": {"a": "b"}, "generationConfig": {"responseModalities": ["TEXT"], "speechConfig": {"languageCode": "en"},
+                "mediaResolution": "MEDIA_RESOLUTION_LOW"}}),
+        ),
+    ] {
+        let (path, mut body) = request(format, &format!("dear-{format}"), words, false);
+        for (field, value) in more.as_object().expect("an object") {
+            body[field] = value.clone();
+        }
+        let asked = client().post(gateway.url(&path)).bearer_auth("key-capped");
+        let sent = send(asked.json(&body)).await;
+        assert_eq!(sent.status, 200, "{format}: {}", sent.text());
+    }
+}
+
 /// The most that a model takes is reserved for it, and that is more than there is.
 #[tokio::test]
 async fn input_that_is_only_referred_to_is_reserved_as_the_most_that_the_model_takes() {

@@ -1,0 +1,101 @@
+//! The fields of requests that the gateway knows: none of them has an upstream read or do more than the decoder finds.
+
+use std::borrow::Cow;
+
+use super::text_input::TEXT_INPUT;
+use crate::formats::other_model::find_other_model;
+use crate::json::{KnownFields, Present, RawJson, decode_json, from_json};
+
+/// Beside the fields of text those of media, of earlier responses and of settings. With any
+/// other field, an upstream may read or do what nobody has counted.
+const KNOWN_INPUT: KnownFields = KnownFields {
+    top: &[
+        "background",
+        "client_metadata",
+        "moderation",
+        "prompt_cache_options",
+        "prompt_cache_retention",
+    ],
+    nested: &[
+        "id",
+        "image_url",
+        "detail",
+        "file_data",
+        "filename",
+        "file_url",
+        "file_id",
+        "refusal",
+        "phase",
+        "namespace",
+        "tools",
+        "input",
+        "custom",
+        "syntax",
+        "definition",
+        "context",
+        "defer_loading",
+    ],
+    opaque: &[
+        "client_metadata",
+        "moderation",
+        "prompt_cache_options",
+        "prompt_cache_breakpoint",
+        "annotations",
+        "logprobs",
+        "output_schema",
+    ],
+    types: &[
+        "input_image",
+        "input_file",
+        "custom",
+        "grammar",
+        "custom_tool_call",
+        "custom_tool_call_output",
+        "refusal",
+        "namespace",
+    ],
+    base: Some(&TEXT_INPUT),
+};
+
+/// Returns the path of the first field that the gateway does not know, or of reasoning that the upstream keeps.
+pub(super) fn unknown_field(body: &[u8]) -> Option<String> {
+    let text = str::from_utf8(body).unwrap_or_default();
+    KNOWN_INPUT
+        .find_unknown(text)
+        .or_else(|| find_stored_reasoning(text))
+}
+
+from_json! {
+    struct StoredInput<'a> {
+        "input" => input: Option<RawJson<'a>>,
+    }
+}
+
+from_json! {
+    struct StoredItem<'a> {
+        "type" => kind: Option<Cow<'a, str>>,
+        "id" => id: Option<Present>,
+        "content" => content: Option<RawJson<'a>>,
+        "encrypted_content" => encrypted_content: Option<Present>,
+    }
+}
+
+/// Finds an item of reasoning that is there by its id alone: the upstream puts in what it has stored.
+fn find_stored_reasoning(text: &str) -> Option<String> {
+    let body: StoredInput<'_> = decode_json(text).ok()?;
+    let input = body.input.filter(|input| input.get().starts_with('['))?;
+    let items: Vec<StoredItem<'_>> = decode_json(input.get()).ok()?;
+    let is_stored = |item: &StoredItem<'_>| {
+        let is_reasoning = item.kind.as_deref() == Some("reasoning");
+        let has_content = item.content.is_some_and(|content| content.get() != "[]");
+        let is_here = has_content || item.encrypted_content.is_some();
+        is_reasoning && item.id.is_some() && !is_here
+    };
+    let at = items.iter().position(is_stored)?;
+    Some(format!("input[{at}].id"))
+}
+
+/// Returns the path of the first field that names another model.
+pub(super) fn other_model(body: &[u8]) -> Option<String> {
+    find_other_model(body, &KNOWN_INPUT, None, &[])
+}
