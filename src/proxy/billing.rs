@@ -77,6 +77,7 @@ pub(super) fn reserve(
         None => api_error,
     })?;
     ctx.billing.set_input_tokens(estimate.tokens());
+    ctx.billing.set_estimate(estimate);
     match reserved {
         Reserve::Ready(reservation) => {
             ctx.billing.set_reservation(reservation);
@@ -237,12 +238,32 @@ fn metered(ctx: &RequestContext) -> Option<MeasuredUsage> {
             && (observed.has_content || observed.usage.is_some())
     });
     match translator {
-        Some(translator) => Some(translator.usage(|| input_tokens(ctx))),
+        Some(translator) => Some(translator.usage(|| unreported_input(ctx))),
         None if left && ctx.attempt.sent_at().is_some() => {
-            Some(MeasuredUsage::without_response(input_tokens(ctx)))
+            Some(MeasuredUsage::without_response(unreported_input(ctx)))
         }
         None => None,
     }
+}
+
+/// The input of a response that has not reported it. A client that leaves could leave each time: it pays for what was
+/// reserved where that is more than its body.
+fn unreported_input(ctx: &RequestContext) -> u64 {
+    let reserved = || reserved_input(ctx).filter(|_| ctx.client.has_left());
+    reserved().unwrap_or_else(|| input_tokens(ctx))
+}
+
+/// What was reserved for the input of the attempt, where the upstream may have read more than the client has sent.
+fn reserved_input(ctx: &RequestContext) -> Option<u64> {
+    let (estimate, attempt) = (ctx.billing.estimate()?, ctx.route.current()?);
+    let input = max_input(estimate, attempt, ctx.client.format());
+    let growth = ctx.billing.reserved_growth();
+    let body = match input.is_unseen {
+        true => input.tokens,
+        false if growth > 0 => estimate.tokens(),
+        false => return None,
+    };
+    Some(body.saturating_add(max_tokens_of_text(growth)))
 }
 
 /// About how many tokens were sent. The body itself is not kept until the end of a stream.

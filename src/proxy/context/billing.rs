@@ -7,7 +7,7 @@ use crate::journal::Journal;
 use crate::metrics::Metrics;
 use crate::model::Money;
 use crate::runtime::Reservation;
-use crate::translate::MeasuredUsage;
+use crate::translate::{BodyEstimate, MeasuredUsage};
 
 /// The longest response where time has a price, and nothing ends an attempt sooner.
 pub(in crate::proxy) const RESERVED_TIME: Duration = Duration::from_secs(60);
@@ -17,6 +17,8 @@ pub(in crate::proxy) struct BillingState {
     reservation: Option<Reservation>,
     /// The bytes of a translated body beyond the client's that are reserved for too.
     reserved_growth: u64,
+    /// What the body was found to hold when its cost was reserved.
+    estimate: Option<BodyEstimate>,
     /// About how many tokens were sent, once the body is gone.
     input_tokens: Option<u64>,
     cost: Option<RequestCost>,
@@ -42,6 +44,7 @@ impl BillingState {
         BillingState {
             reservation: None,
             reserved_growth: 0,
+            estimate: None,
             input_tokens: None,
             cost: None,
             recorded: false,
@@ -74,6 +77,14 @@ impl BillingState {
 
     pub(in crate::proxy) fn take_reservation(&mut self) -> Option<Reservation> {
         self.reservation.take()
+    }
+
+    pub(in crate::proxy) const fn estimate(&self) -> Option<BodyEstimate> {
+        self.estimate
+    }
+
+    pub(in crate::proxy) const fn set_estimate(&mut self, estimate: BodyEstimate) {
+        self.estimate = Some(estimate);
     }
 
     pub(in crate::proxy) const fn input_tokens(&self) -> Option<u64> {

@@ -213,3 +213,139 @@ async fn a_broken_native_stream_that_does_not_count_its_output_is_estimated() {
         assert_eq!(line.field("cost"), line.worth(), "{client}");
     }
 }
+
+/// Nobody has seen how much the upstream has read: what was reserved for it is paid.
+#[tokio::test]
+async fn a_client_that_disconnects_pays_for_input_that_it_only_refers_to() {
+    let mock = Mock::start();
+    let keys = ", {name: capped, secret: key-capped, spending_cap: 1000}";
+    let models = "  - {id: dear-chat, pricing: {input: 1000}, max_input_tokens: 20000, upstreams: [{name: chat}]}\n  \
+                  - {id: dear-native, pricing: {input: 1000}, max_input_tokens: 20000, upstreams: [{name: native}]}\n";
+    let gateway = Gateway::start(&config(mock.address, keys, models));
+    let long = serde_json::json!({"type": "string", "description": "x".repeat(9000)});
+    let refer = serde_json::json!({"$ref": "#/$defs/long"});
+    let tool = |name: &str, properties: serde_json::Value| {
+        serde_json::json!([{"type": "function", "function": {"name": name, "parameters": {
+            "type": "object", "properties": properties, "$defs": {"long": long}}}}])
+    };
+    let mut expected = Vec::new();
+    for (number, (model, stream, field, value)) in [
+        (
+            "dear-chat",
+            false,
+            "plugins",
+            serde_json::json!([{"id": "web"}]),
+        ),
+        (
+            "dear-chat",
+            true,
+            "plugins",
+            serde_json::json!([{"id": "web"}]),
+        ),
+        // The schema is sent three times, and was sent to the gateway once.
+        (
+            "dear-native",
+            false,
+            "tools",
+            tool("f", serde_json::json!({"a": refer, "b": refer, "c": refer})),
+        ),
+        ("dear-chat", false, "user", serde_json::json!("u")),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let words = "mock:text=hello mock:wait=never mock:name=left";
+        let (path, mut body) = request("chat", model, words, stream);
+        body[field] = value;
+        let length = body.to_string().len() as u64;
+        expected.push(match field {
+            "plugins" => 20_000..=20_000,
+            "tools" => length.div_ceil(4) + 5000..=length.div_ceil(4) + 6500,
+            _ => length.div_ceil(4)..=length.div_ceil(4),
+        });
+        let asked = client().post(gateway.url(&path)).bearer_auth("key-capped");
+        let waiting = tokio::spawn(asked.json(&body).send());
+        mock.until_seen("left", "waiting", 1).await;
+        waiting.abort();
+        let _ = waiting.await;
+        mock.until_seen("left", "cancelled", number as u64 + 1)
+            .await;
+    }
+    gateway.until_idle().await;
+    let lines = lines(gateway);
+    assert_eq!(lines.len(), expected.len());
+    for (line, expected) in lines.iter().zip(expected) {
+        let input = line.count("input_tokens");
+        assert!(expected.contains(&input), "{input} is not {expected:?}");
+        assert_eq!(line.field("status"), "499");
+    }
+}
+
+/// Content that is no text, from an upstream that sends it and then nothing more.
+#[tokio::test]
+async fn content_of_every_kind_is_billed_where_a_stream_breaks_off() {
+    let data = "A".repeat(40_000);
+    for (format, events, tokens) in [
+        (
+            "chat",
+            vec![r#"{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"type":"custom","custom":{"name":"f","input":"1234567"}}]}}]}"#.to_owned()],
+            2,
+        ),
+        ("chat", vec![r#"{"choices":[{"index":0,"delta":{"function_call":{"name":"f","arguments":"1234567"}}}]}"#.to_owned()], 2),
+        ("chat", vec![r#"{"choices":[{"index":0,"delta":{"audio":{"transcript":"12345678"}}}]}"#.to_owned()], 2),
+        ("chat", vec![format!(r#"{{"choices":[{{"index":0,"delta":{{"images":[{{"image_url":{{"url":"{data}"}}}}]}}}}]}}"#)], 765),
+        ("chat", vec![r#"{"choices":[{"index":0,"delta":{"reasoning_details":[{"type":"reasoning.text","text":"12345678"}]}}]}"#.to_owned()], 2),
+        ("chat", vec![r#"{"choices":[{"index":0,"delta":{"content":[{"type":"text","text":"12345"}]}}]}"#.to_owned()], 8),
+        (
+            "native",
+            vec![r#"{"candidates":[{"content":{"parts":[{"executableCode":{"language":"PYTHON","code":"1234"}}]}}]}"#.to_owned()],
+            9,
+        ),
+        (
+            "native",
+            vec![r#"{"candidates":[{"content":{"parts":[{"codeExecutionResult":{"outcome":"OUTCOME_OK","output":"1"}}]}}]}"#.to_owned()],
+            10,
+        ),
+        (
+            "native",
+            vec![format!(r#"{{"candidates":[{{"content":{{"parts":[{{"inlineData":{{"mimeType":"image/png","data":"{data}"}}}}]}}}}]}}"#)],
+            765,
+        ),
+        (
+            "responses",
+            vec![
+                r#"{"type":"response.created","response":{"id":"r"}}"#.to_owned(),
+                format!(r#"{{"type":"response.image_generation_call.partial_image","partial_image_b64":"{data}"}}"#),
+            ],
+            765,
+        ),
+        (
+            "responses",
+            vec![
+                r#"{"type":"response.created","response":{"id":"r"}}"#.to_owned(),
+                r#"{"type":"response.output_item.done","item":{"type":"custom_tool_call","name":"f","input":"12345678"}}"#.to_owned(),
+            ],
+            2,
+        ),
+        (
+            "messages",
+            vec![
+                r#"{"type":"message_start","message":{"model":"m","usage":{"input_tokens":1,"output_tokens":0}}}"#.to_owned(),
+                r#"{"type":"content_block_start","index":0,"content_block":{"type":"redacted_thinking","data":"12345678"}}"#.to_owned(),
+                r#"{"type":"content_block_stop","index":0}"#.to_owned(),
+            ],
+            2,
+        ),
+    ] {
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+        let mut response = vec![head.into()];
+        response.extend(events.iter().map(|event| format!("data: {event}\n\n").into_bytes()));
+        let gateway = Gateway::start(&config(fixed_response_upstream(response), "", ""));
+        let model = format!("priced-{format}");
+        let broken = send_request(&gateway, format, &model, "hello", true).await;
+        assert_eq!(broken.status, 200, "{}", broken.text());
+        let lines = lines(gateway);
+        assert_eq!(lines[0].count("output_tokens"), tokens, "{events:?}");
+        assert_eq!(lines[0].field("estimated"), "true", "{events:?}");
+    }
+}
