@@ -10,6 +10,7 @@ mod model_names;
 mod parse;
 mod problem;
 mod providers;
+mod proxy;
 mod resolution;
 mod routes;
 mod settings;

@@ -64,6 +64,13 @@ impl Problems {
         self.0.push((position, message.into()));
     }
 
+    /// Adds a problem if there is one.
+    pub fn add_some(&mut self, position: Position, message: Option<String>) {
+        if let Some(message) = message {
+            self.add(position, message);
+        }
+    }
+
     /// All of them, from the top of the file to its end.
     pub fn finish(mut self, file: &str, severity: Severity) -> Vec<Problem> {
         self.0.sort();

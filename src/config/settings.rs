@@ -1,6 +1,7 @@
 //! The settings of the config as plain data: one struct per table of the config reference.
 
 mod auth;
+mod connection;
 mod images;
 mod request_shape;
 mod stores;
@@ -12,6 +13,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use auth::{Auth, CommandSource, CredentialSource, Secret};
+pub use connection::{ClientCertificate, ProxyConfig, UpstreamTls};
 pub use images::{FilesConfig, ImagesConfig, TasksConfig};
 pub use request_shape::{
     PathTemplate, RequestShape, StreamFraming, UpstreamPaths, encode_parameter,

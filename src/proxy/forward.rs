@@ -18,7 +18,7 @@ use super::gateway::Gateway;
 use super::local;
 use super::timer::{DEADLINE_EXCEEDED, check_present, is_downstream, unless_gone};
 use super::upstream::decompress::Decompressor;
-use super::upstream::pool::{UpstreamConnection, http_peer};
+use super::upstream::pool::UpstreamConnection;
 use super::upstream::response_header;
 use super::upstream::session::{self, UpstreamRequest};
 use super::upstream_request::{place_fields, set_target_and_length};
@@ -101,7 +101,7 @@ impl Gateway {
         attempt.health.begin_attempt(Instant::now());
         let (upstream, limit) = (attempt.upstream.clone(), attempt.timeouts.connect);
         if let Some(address) = upstream.literal {
-            return Ok(http_peer(&upstream, address, limit));
+            return Ok(self.upstream_pool.peer(&upstream, address, limit));
         }
         let resolving = Box::pin(self.runtime.resolver.resolve(&upstream));
         let resolved = timeout(limit, resolving).await;
@@ -109,7 +109,7 @@ impl Gateway {
             Ok(mut addresses) => {
                 let address = addresses.remove(0);
                 ctx.attempt.set_other_addresses(addresses);
-                Ok(http_peer(&upstream, address, limit))
+                Ok(self.upstream_pool.peer(&upstream, address, limit))
             }
             Err(reason) => {
                 let (id, name) = (ctx.client.request_id(), &upstream.name);

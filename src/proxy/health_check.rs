@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::timer::ReusableTimer;
-use super::upstream::pool::{UpstreamPool, http_peer};
+use super::upstream::pool::UpstreamPool;
 use super::upstream::session::{UpstreamRequest, send};
 use super::upstream_credential::with_credential;
 use super::upstream_request::upstream_header;
@@ -117,7 +117,7 @@ async fn request(
     let addresses = addresses.map_err(|reason| Error::explain(ErrorType::ConnectError, reason))?;
     let mut failure = Error::explain(ErrorType::ConnectError, "it has no address");
     for address in addresses {
-        let peer = http_peer(upstream, address, check.timeout);
+        let peer = client.pool().peer(upstream, address, check.timeout);
         let connection = match client.pool().connect(&peer).await {
             Ok(connection) => connection,
             Err(error) => {

@@ -18,6 +18,7 @@ mod snapshot;
 mod state;
 mod upstream;
 mod upstream_load;
+mod upstream_proxy;
 
 pub use account::{
     Account, Cap, CapExceeded, LeaseAction, Reservation, ReservationResult, ReserveError,
@@ -37,6 +38,7 @@ pub use snapshot::{AskedModel, Model, Snapshot};
 pub use state::{GlobalPermit, RuntimeState};
 pub use upstream::Upstream;
 pub use upstream_load::{QueueError, UpstreamLoad, UpstreamPermit};
+pub use upstream_proxy::UpstreamProxy;
 
 use std::sync::Arc;
 

@@ -20,8 +20,12 @@ impl Resolver {
         if let Some(literal) = upstream.literal {
             return Ok(vec![literal]);
         }
-        self.resolve_host(&upstream.base.host, upstream.base.port)
-            .await
+        // A proxy resolves the name of the upstream itself.
+        let (host, port) = match &upstream.proxy {
+            Some(proxy) => (&proxy.host, proxy.port),
+            None => (&upstream.base.host, upstream.base.port),
+        };
+        self.resolve_host(host, port).await
     }
 
     /// Resolves a host that is no upstream.

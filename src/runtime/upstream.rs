@@ -1,5 +1,6 @@
 //! An upstream, ready to be called: its address, headers, timeouts and limits.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -7,10 +8,10 @@ use http::{HeaderName, HeaderValue};
 use secrecy::{ExposeSecret as _, SecretString};
 
 use super::credential::FetchedCredential;
-use super::{RuntimeState, UpstreamLoad};
+use super::{RuntimeState, UpstreamLoad, UpstreamProxy};
 use crate::config::{
     self, Auth, BaseUrl, Breaker, ConcurrencyLimit, HealthCheck, Protocol, RequestShape,
-    UpstreamPaths, UpstreamTimeouts, encode_parameter,
+    UpstreamPaths, UpstreamTimeouts, UpstreamTls, encode_parameter,
 };
 use crate::model::Format;
 
@@ -19,8 +20,14 @@ pub struct Upstream {
     pub name: Arc<str>,
     pub format: Format,
     pub base: BaseUrl,
-    /// The address where the host is an IP address; names are resolved for each attempt.
+    /// The address that connections go to, where it is one; names are resolved for each attempt.
     pub literal: Option<SocketAddr>,
+    /// Absent: connections go to the upstream itself.
+    pub proxy: Option<Arc<UpstreamProxy>>,
+    /// Absent: the certificates of the system.
+    pub tls: Option<Arc<UpstreamTls>>,
+    /// Connections are shared only within a group: the same certificates, and the same tunnel of the same proxy.
+    pub connection_group: u64,
     pub protocol: Protocol,
     pub timeouts: UpstreamTimeouts,
     pub concurrency: ConcurrencyLimit,
@@ -63,32 +70,49 @@ impl Upstream {
         let shape = Arc::new(settings.shape);
         let load = state.load(&settings.name);
         let name: Arc<str> = settings.name.into();
-        let by_format = |format: Format, base: BaseUrl| Upstream {
-            name: name.clone(),
-            format,
-            literal: literal(&base),
-            base,
-            protocol: settings.protocol,
-            timeouts: settings.timeouts,
-            concurrency: settings.concurrency,
-            load: load.clone(),
-            breaker: settings.breaker,
-            health: settings.health.clone(),
-            brand: settings.brand.clone(),
-            headers: headers.clone(),
-            credential: credential.clone(),
-            paths: shape.paths_of(format).cloned(),
-            shape: shape.clone(),
-            query: query.clone(),
-            query_secret: query_secret.clone(),
-            capabilities: settings.capabilities.clone(),
-            other_formats: Vec::new(),
+        let tls = settings.tls.map(Arc::new);
+        let mut proxies = settings.proxies.into_iter();
+        let mut by_format = |format: Format, base: BaseUrl| {
+            let proxy = proxies.next().flatten();
+            let proxy = proxy.map(|proxy| Arc::new(UpstreamProxy::new(&proxy, &base)));
+            Upstream {
+                name: name.clone(),
+                format,
+                literal: match &proxy {
+                    Some(proxy) => literal(&proxy.host, proxy.port),
+                    None => literal(&base.host, base.port),
+                },
+                connection_group: connection_group(
+                    tls.as_deref().filter(|_| base.tls),
+                    proxy.as_deref(),
+                ),
+                proxy,
+                tls: tls.clone().filter(|_| base.tls),
+                base,
+                protocol: settings.protocol,
+                timeouts: settings.timeouts,
+                concurrency: settings.concurrency,
+                load: load.clone(),
+                breaker: settings.breaker,
+                health: settings.health.clone(),
+                brand: settings.brand.clone(),
+                headers: headers.clone(),
+                credential: credential.clone(),
+                paths: shape.paths_of(format).cloned(),
+                shape: shape.clone(),
+                query: query.clone(),
+                query_secret: query_secret.clone(),
+                capabilities: settings.capabilities.clone(),
+                other_formats: Vec::new(),
+            }
         };
+        // In this order: each takes its proxy.
+        let first = by_format(settings.format, settings.base_url);
         let others = settings.other_formats.into_iter();
         let others = others.map(|(format, base)| Arc::new(by_format(format, base)));
         Upstream {
             other_formats: others.collect(),
-            ..by_format(settings.format, settings.base_url)
+            ..first
         }
     }
 
@@ -115,9 +139,26 @@ impl Upstream {
 }
 
 /// The address where the host is an IP address.
-fn literal(base: &BaseUrl) -> Option<SocketAddr> {
-    let address = base.host.parse::<IpAddr>().ok()?;
-    Some(SocketAddr::new(address, base.port))
+fn literal(host: &str, port: u16) -> Option<SocketAddr> {
+    let address = host.parse::<IpAddr>().ok()?;
+    Some(SocketAddr::new(address, port))
+}
+
+/// Differs for all that a connection depends on beside address and name; 0 for plain upstreams.
+fn connection_group(tls: Option<&UpstreamTls>, proxy: Option<&UpstreamProxy>) -> u64 {
+    if tls.is_none() && proxy.is_none() {
+        return 0;
+    }
+    let mut hasher = DefaultHasher::new();
+    if let Some(tls) = tls {
+        tls.ca.hash(&mut hasher);
+        let client = tls.client.as_ref();
+        client
+            .map(|client| (&client.chain, &client.key))
+            .hash(&mut hasher);
+    }
+    proxy.map(|proxy| &proxy.connect_request).hash(&mut hasher);
+    hasher.finish()
 }
 
 /// The parameters of every request, and the credential among them.

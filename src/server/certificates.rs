@@ -8,9 +8,11 @@ use anyhow::{Context as _, Result};
 use arc_swap::ArcSwap;
 use pingora::listeners::tls::TlsSettings;
 use pingora::tls::sign::CertifiedKey;
-use pingora::tls::{self, ClientHello, CryptoProvider, ResolvesServerCert};
+use pingora::tls::{
+    self, ClientHello, CryptoProvider, PrivateKeyDer, ResolvesServerCert, RootCertStore,
+};
 
-use crate::config::{Config, Listen, Problem, Severity, TlsFiles};
+use crate::config::{Config, Listen, Problem, Severity, TlsFiles, UpstreamTls};
 
 /// The certificate of one listener. New connections get the current one.
 #[derive(Debug)]
@@ -54,20 +56,48 @@ impl Certificates {
     }
 }
 
-/// The problems of certificates and keys that a listener could not use.
+/// The problems of certificates and keys that a listener or an upstream could not use.
 pub fn certificate_problems(config: &Config, file: &Path) -> Vec<Problem> {
     let listeners = config.server.listen.iter();
     let files = listeners.filter_map(|listen| listen.tls.as_ref());
-    files
-        .filter_map(|files| Some((files, load(files).err()?)))
-        .map(|(files, error)| Problem {
+    let of_listeners = files.filter_map(|files| Some((files.position, load(files).err()?)));
+    let upstreams = config.upstreams.iter();
+    let of_upstreams = upstreams.filter_map(|upstream| {
+        let tls = upstream.tls.as_ref()?;
+        let error = check_upstream(tls).err()?;
+        let error = error.context(format!("upstreams.{}: tls cannot be used", upstream.name));
+        Some((tls.position, error))
+    });
+    of_listeners
+        .chain(of_upstreams)
+        .map(|(position, error)| Problem {
             file: file.display().to_string(),
-            line: files.position.line,
-            column: files.position.column,
+            line: position.line,
+            column: position.column,
             severity: Severity::Problem,
             message: format!("{error:#}"),
         })
         .collect()
+}
+
+/// Tries what pingora does with every new connection.
+fn check_upstream(upstream: &UpstreamTls) -> Result<()> {
+    let mut trusted = RootCertStore::empty();
+    for der in &upstream.ca {
+        let added = trusted.add(der.clone().into());
+        added.context("a certificate of ca is no certificate of an authority")?;
+    }
+    let Some(client) = &upstream.client else {
+        return Ok(());
+    };
+    let chain = client.chain.iter().map(|der| der.clone().into());
+    let key = PrivateKeyDer::try_from(client.key.clone());
+    let key = key.ok().context("the key is of an unknown kind")?;
+    tls::install_default_crypto_provider();
+    let provider = CryptoProvider::get_default().context("no crypto provider")?;
+    let used = CertifiedKey::from_der(chain.collect(), key, provider);
+    used.context("certificate and key do not fit together")?;
+    Ok(())
 }
 
 fn load(files: &TlsFiles) -> Result<CertifiedKey> {

@@ -123,6 +123,7 @@ pub fn run(start: StartOptions) -> Result<()> {
     let leases = store_service
         .as_ref()
         .map(|store_service| store_service.leases.clone());
+    log_proxies(&runtime);
     let admin = Arc::new(Admin::new(metrics.clone(), runtime.clone()));
     let stop = Arc::new(Notify::new());
 
@@ -215,6 +216,19 @@ pub fn run(start: StartOptions) -> Result<()> {
         shutdown_signal: Box::new(signals),
     });
     Ok(())
+}
+
+/// Says which upstreams are reached through a proxy: the environment may name one that nobody thinks of.
+fn log_proxies(runtime: &Runtime) {
+    for upstream in &runtime.snapshot().upstreams {
+        if let Some(proxy) = &upstream.proxy {
+            log::info!(
+                "upstream {}: through the proxy {}",
+                upstream.name,
+                proxy.name
+            );
+        }
+    }
 }
 
 /// How many client connections there may be by default: each request also needs an upstream connection.

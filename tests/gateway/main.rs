@@ -28,6 +28,7 @@ mod passthrough;
 mod probes;
 mod protocols;
 mod providers;
+mod proxies;
 mod recordings;
 mod refusals;
 mod reload;
@@ -38,6 +39,7 @@ mod streaming;
 mod tool_loops;
 mod translation;
 mod upstream_models;
+mod upstream_tls;
 mod upstreams;
 
 use omniglot_test_support::{

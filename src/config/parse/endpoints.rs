@@ -25,6 +25,11 @@ impl Endpoints {
         })
     }
 
+    pub fn base_urls(&self) -> impl Iterator<Item = &BaseUrl> {
+        let others = self.others.iter().map(|(_, base_url)| base_url);
+        std::iter::once(&self.first.1).chain(others)
+    }
+
     pub fn speaks(&self, format: Format) -> bool {
         let mut others = self.others.iter();
         self.first.0 == format || others.any(|(other, _)| *other == format)

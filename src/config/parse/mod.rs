@@ -9,6 +9,7 @@ mod model;
 mod request_shape;
 mod server;
 mod template_values;
+mod tls;
 mod upstream;
 
 use super::check::DeclaredNames;

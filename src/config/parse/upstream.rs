@@ -2,16 +2,17 @@
 
 use std::time::Duration;
 
-use super::auth;
 use super::endpoints::{self, Endpoints, preset_auth};
 use super::request_shape;
 use super::template_values::TemplateValues;
+use super::{auth, tls};
 use crate::config::capabilities;
 use crate::config::check::DeclaredNames;
 use crate::config::providers::{Provider, provider};
+use crate::config::proxy;
 use crate::config::settings::{
-    Auth, Breaker, ConcurrencyLimit, HealthCheck, Protocol, TimeoutChanges, UpstreamConfig,
-    UpstreamTimeouts,
+    Auth, Breaker, ConcurrencyLimit, HealthCheck, Protocol, ProxyConfig, TimeoutChanges,
+    UpstreamConfig, UpstreamTimeouts,
 };
 use crate::config::table::{ConfigField, ConfigReader, ConfigTable, Located};
 use crate::config::tree::YamlKind;
@@ -118,6 +119,8 @@ fn parse(
     let flags = table.take("capabilities");
     let flags = flags.and_then(|field| reader.table("capabilities", field));
     let flags = flags.map(|table| capabilities::parse(reader, table));
+    let tls = tls::parse(reader, &mut table, endpoints.as_ref());
+    let proxies = parse_proxies(reader, &mut table, endpoints.as_ref());
     reader.finish(table);
     let Endpoints { first, others } = endpoints?;
     // Later ones replace earlier ones.
@@ -138,6 +141,8 @@ fn parse(
         concurrency,
         breaker,
         health,
+        tls,
+        proxies,
     })
 }
 
@@ -188,6 +193,29 @@ fn with_preset_headers(
         }
     }
     headers
+}
+
+/// The proxy of each base URL: that of the entry, or that of the environment.
+fn parse_proxies(
+    reader: &mut ConfigReader,
+    table: &mut ConfigTable,
+    endpoints: Option<&Endpoints>,
+) -> Vec<Option<ProxyConfig>> {
+    let setting = table.take("proxy");
+    let setting = setting.map(|field| reader.hidden(field, proxy::setting));
+    let base_urls = endpoints.into_iter().flat_map(Endpoints::base_urls);
+    if let Some(setting) = setting {
+        let setting = setting.and_then(|setting| setting.value);
+        return base_urls.map(|_| setting.clone()).collect();
+    }
+    let env = reader.env;
+    let found: Result<Vec<_>, String> = base_urls
+        .map(|base_url| proxy::of_environment(env, base_url))
+        .collect();
+    found.unwrap_or_else(|message| {
+        reader.problems.add(table.position, message);
+        Vec::new()
+    })
 }
 
 fn parse_concurrency(reader: &mut ConfigReader, table: &mut ConfigTable) -> ConcurrencyLimit {

@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::auth::Auth;
+use super::connection::{ProxyConfig, UpstreamTls};
 use super::request_shape::RequestShape;
 use crate::model::Format;
 
@@ -26,6 +27,10 @@ pub struct UpstreamConfig {
     pub concurrency: ConcurrencyLimit,
     pub breaker: Option<Breaker>,
     pub health: Option<HealthCheck>,
+    /// Absent: the certificates of the system.
+    pub tls: Option<UpstreamTls>,
+    /// The proxy of each base URL, in the order of [`UpstreamConfig::formats`].
+    pub proxies: Vec<Option<ProxyConfig>>,
 }
 
 /// Hides header values, which may be credentials.
@@ -48,6 +53,8 @@ impl fmt::Debug for UpstreamConfig {
             .field("concurrency", &self.concurrency)
             .field("breaker", &self.breaker)
             .field("health", &self.health)
+            .field("tls", &self.tls)
+            .field("proxies", &self.proxies)
             .finish()
     }
 }

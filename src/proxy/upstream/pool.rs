@@ -18,6 +18,8 @@ use pingora_core::{Error, ErrorType, Result};
 use tokio::io::AsyncReadExt as _;
 use tokio::task::unconstrained;
 
+use super::peer_certificates::PeerCertificates;
+use super::tunnel::Tunnel;
 use crate::config::Protocol;
 use crate::runtime::Upstream;
 
@@ -38,6 +40,7 @@ pub struct UpstreamPool {
     idle: IdleConnections,
     /// Made when an upstream is first asked that may speak HTTP/2.
     http2: OnceLock<v2::Connector>,
+    certificates: PeerCertificates,
 }
 
 /// A connection that has no request on it.
@@ -52,6 +55,7 @@ impl UpstreamPool {
             http1: TransportConnector::new(Some(options.clone())),
             idle: IdleConnections::with_capacity(options.keepalive_pool_size),
             http2: OnceLock::new(),
+            certificates: PeerCertificates::default(),
             options,
         }
     }
@@ -59,6 +63,21 @@ impl UpstreamPool {
     fn http2(&self) -> &v2::Connector {
         self.http2
             .get_or_init(|| v2::Connector::new(Some(self.options.clone())))
+    }
+
+    /// The peer of an upstream at one of its addresses.
+    pub(in crate::proxy) fn peer(
+        &self,
+        upstream: &Upstream,
+        address: SocketAddr,
+        connect_timeout: Duration,
+    ) -> HttpPeer {
+        let mut peer = http_peer(upstream, address, connect_timeout);
+        if let Some(tls) = &upstream.tls {
+            self.certificates
+                .apply(tls, upstream.connection_group, &mut peer);
+        }
+        peer
     }
 
     /// A connection that has been used before, if there is one.
@@ -121,15 +140,13 @@ impl UpstreamConnection {
     }
 }
 
-/// The peer of an upstream at one of its addresses.
-pub(in crate::proxy) fn http_peer(
-    upstream: &Upstream,
-    address: SocketAddr,
-    connect_timeout: Duration,
-) -> HttpPeer {
+/// The peer of an upstream, without the certificates of its config.
+fn http_peer(upstream: &Upstream, address: SocketAddr, connect_timeout: Duration) -> HttpPeer {
     let base = &upstream.base;
     // Without a name pingora would not verify the certificate at all; base URLs always have one.
     let mut peer = HttpPeer::new(address, base.tls, base.host.clone());
+    // pingora tells peers apart by neither their certificates nor the tunnel below them.
+    peer.group_key = upstream.connection_group;
     let options = &mut peer.options;
     options.connection_timeout = Some(connect_timeout);
     options.total_connection_timeout = Some(connect_timeout * 2);
@@ -140,6 +157,13 @@ pub(in crate::proxy) fn http_peer(
         (Protocol::Auto, false) | (Protocol::Http1, _) => ALPN::H1,
         (Protocol::Http2, _) => ALPN::H2,
     };
+    if let Some(proxy) = &upstream.proxy {
+        let proxy = proxy.clone();
+        options.custom_l4 = Some(Arc::new(Tunnel {
+            proxy,
+            connect_timeout,
+        }));
+    }
     peer
 }
 

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod config;
+mod connect_proxy;
 mod database;
 mod gateway;
 mod http1;
@@ -19,6 +20,7 @@ mod upstreams;
 mod wait;
 
 pub use config::{FORMATS, KEY, every_format_config, single_upstream_config};
+pub use connect_proxy::ConnectProxy;
 pub use database::Database;
 pub use gateway::Gateway;
 pub use http1::{

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
-use rustls::pki_types::PrivateKeyDer;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
@@ -47,6 +49,18 @@ impl CertificateAuthority {
         self.directory.path().join("authority.pem")
     }
 
+    /// Issues a certificate that has expired, and returns its file.
+    pub fn issue_expired_file(&self) -> PathBuf {
+        let mut params = CertificateParams::new(["expired.example".to_owned()]).expect("a name");
+        params.not_after = rcgen::date_time_ymd(2020, 1, 1);
+        let key = KeyPair::generate().expect("a key");
+        let certificate = params.signed_by(&key, &self.issuer);
+        let file = self.directory.path().join("expired.pem");
+        let pem = certificate.expect("a certificate").pem() + &key.serialize_pem();
+        std::fs::write(&file, pem).expect("it is written");
+        file
+    }
+
     fn issue(&self, name: &str) -> (rcgen::Certificate, KeyPair) {
         let params = CertificateParams::new([name.to_owned()]).expect("a name");
         let key = KeyPair::generate().expect("a key");
@@ -80,32 +94,62 @@ pub struct TlsProxy {
     /// The address that it listens on.
     pub address: SocketAddr,
     negotiated: Arc<Mutex<Vec<String>>>,
+    server_names: Arc<Mutex<Vec<String>>>,
 }
 
 impl TlsProxy {
     /// Starts a proxy with a certificate for a name.
     pub async fn start(authority: &CertificateAuthority, name: &str, mock: SocketAddr) -> TlsProxy {
+        TlsProxy::start_for_clients(authority, name, mock, None).await
+    }
+
+    /// Starts a proxy that demands a client certificate of an authority.
+    pub async fn start_for_clients(
+        authority: &CertificateAuthority,
+        name: &str,
+        mock: SocketAddr,
+        clients: Option<&CertificateAuthority>,
+    ) -> TlsProxy {
         new_client();
         let (certificate, key) = authority.issue(name);
         let key = PrivateKeyDer::try_from(key.serialize_der()).expect("a key");
         let chain = vec![certificate.der().clone()];
-        let config = rustls::ServerConfig::builder().with_no_client_auth();
+        let config = rustls::ServerConfig::builder();
+        let config = match clients {
+            None => config.with_no_client_auth(),
+            Some(clients) => {
+                let mut roots = rustls::RootCertStore::empty();
+                let der = CertificateDer::from_pem_slice(clients.pem.as_bytes());
+                roots
+                    .add(der.expect("a certificate"))
+                    .expect("an authority");
+                let verifier = WebPkiClientVerifier::builder(Arc::new(roots)).build();
+                config.with_client_cert_verifier(verifier.expect("a verifier"))
+            }
+        };
         let mut config = config.with_single_cert(chain, key).expect("a config");
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         let acceptor = TlsAcceptor::from(Arc::new(config));
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let negotiated = Arc::new(Mutex::new(Vec::new()));
-        let noted = Arc::clone(&negotiated);
+        let server_names = Arc::new(Mutex::new(Vec::new()));
+        let noted = (Arc::clone(&negotiated), Arc::clone(&server_names));
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(forward(acceptor.clone(), stream, mock, Arc::clone(&noted)));
+                tokio::spawn(forward(acceptor.clone(), stream, mock, noted.clone()));
             }
         });
         TlsProxy {
             address,
             negotiated,
+            server_names,
         }
+    }
+
+    /// Returns the server name (SNI) that each connection asked for.
+    pub fn server_names(&self) -> Vec<String> {
+        self.server_names.lock().expect("no panic").clone()
     }
 
     /// Returns the ALPN protocol of each connection that was made.
@@ -118,14 +162,16 @@ async fn forward(
     acceptor: TlsAcceptor,
     stream: TcpStream,
     mock: SocketAddr,
-    noted: Arc<Mutex<Vec<String>>>,
+    (negotiated, server_names): (Arc<Mutex<Vec<String>>>, Arc<Mutex<Vec<String>>>),
 ) {
     let Ok(mut outside) = acceptor.accept(stream).await else {
         return;
     };
     let protocol = outside.get_ref().1.alpn_protocol().unwrap_or(b"none");
     let protocol = String::from_utf8_lossy(protocol).into_owned();
-    noted.lock().expect("no panic").push(protocol);
+    negotiated.lock().expect("no panic").push(protocol);
+    let name = outside.get_ref().1.server_name().unwrap_or_default();
+    server_names.lock().expect("no panic").push(name.to_owned());
     let mut inside = TcpStream::connect(mock).await.expect("the mock");
     // Either side may close the connection.
     let _ = tokio::io::copy_bidirectional(&mut outside, &mut inside).await;
