@@ -99,6 +99,10 @@ fn upstream_status(snapshot: &Snapshot) -> Vec<UpstreamStatus> {
             in_flight: upstream.load.in_flight(),
             waiting: upstream.load.queued(),
             down: upstream.health.as_ref().map(|_| upstream.load.is_down()),
+            discovered: upstream.discovery.as_ref().map(|discovery| {
+                let models = &discovery.models;
+                (models.count(), models.is_failing())
+            }),
             models: models.remove(&upstream.name).unwrap_or_default(),
         })
         .collect()

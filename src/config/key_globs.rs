@@ -3,7 +3,7 @@
 use globset::{Glob, GlobMatcher};
 
 use super::model_names::ModelNames;
-use super::settings::ModelConfig;
+use super::settings::{ModelConfig, ModelOrigin};
 use crate::model::NamePattern;
 
 /// The characters that mean something else than themselves in a glob.
@@ -37,11 +37,19 @@ impl KeyGlob {
     /// towards yes: both match some name if the beginning of one begins the other.
     pub fn opened(&self, models: &[ModelConfig], names: &ModelNames) -> Vec<usize> {
         match self {
-            KeyGlob::Name(name) => names
-                .find(name)
-                .map(|found| found.number)
-                .into_iter()
-                .collect(),
+            KeyGlob::Name(name) => match names.find(name) {
+                Some(found) => vec![found.number],
+                // What upstreams list is not known yet.
+                None => {
+                    let may_list = |model: &ModelConfig| {
+                        let prefix = model.id.trim_end_matches('*');
+                        model.origin == ModelOrigin::Discovered && name.starts_with(prefix)
+                    };
+                    let models = models.iter().enumerate();
+                    let opened = models.filter(|(_, model)| may_list(model));
+                    opened.map(|(number, _)| number).collect()
+                }
+            },
             KeyGlob::Glob { matcher, literal } => {
                 let may_match = |model: &ModelConfig| match NamePattern::parse(&model.id) {
                     None => model.names().any(|name| matcher.is_match(name)),

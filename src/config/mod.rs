@@ -25,7 +25,7 @@ use std::path::Path;
 
 pub use demo::{DEMO_KEY, demo};
 pub use expand::Env;
-pub use model_names::ModelNames;
+pub use model_names::{ModelMatch, ModelNames};
 pub use problem::{Position, Problem, Severity};
 pub use providers::{Provider, provider_table, providers};
 pub use resolution::resolution;

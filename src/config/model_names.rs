@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use ahash::RandomState;
 
-use super::settings::ModelConfig;
+use super::settings::{ModelConfig, ModelOrigin};
 use crate::model::{NamePattern, PatternIndex};
 
 /// The names of the models, with the number of the entry of each.
@@ -28,6 +28,10 @@ impl ModelNames {
     pub fn new<'m>(models: impl Iterator<Item = &'m ModelConfig>) -> ModelNames {
         let mut names = ModelNames::default();
         for (number, model) in models.enumerate() {
+            if model.origin == ModelOrigin::Discovered {
+                // Its names are in the list of its upstream.
+                continue;
+            }
             for name in model.names() {
                 names.insert(name, number);
             }
@@ -47,12 +51,20 @@ impl ModelNames {
 
     /// Finds the entry with this id or alias, or else the one whose id matches it with the longest literal text.
     pub fn find<'n>(&self, name: &'n str) -> Option<ModelMatch<'n>> {
-        if let Some(number) = self.exact.get(name) {
-            return Some(ModelMatch {
-                number: *number,
-                matched: None,
-            });
-        }
+        self.find_exact(name).or_else(|| self.find_pattern(name))
+    }
+
+    /// Finds the entry with this id or alias.
+    pub fn find_exact<'n>(&self, name: &'n str) -> Option<ModelMatch<'n>> {
+        let number = self.exact.get(name)?;
+        Some(ModelMatch {
+            number: *number,
+            matched: None,
+        })
+    }
+
+    /// Finds the entry whose id matches a name with the longest literal text.
+    pub fn find_pattern<'n>(&self, name: &'n str) -> Option<ModelMatch<'n>> {
         let (number, matched) = self.patterns.find(name)?;
         Some(ModelMatch {
             number,

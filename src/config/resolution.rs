@@ -94,6 +94,7 @@ fn entry(model: &ModelConfig, name: &str) -> String {
         ModelOrigin::DefaultUpstream => {
             format!("{name} matches nothing else and goes to the upstream {upstream}")
         }
+        ModelOrigin::Discovered => format!("{name} is listed by the upstream {upstream}"),
         ModelOrigin::Listed if model.is_pattern() => format!("{name} matches the id {id}"),
         ModelOrigin::Listed if name == id => format!("{name} is an id"),
         ModelOrigin::Listed => format!("{name} is an alias of {id}"),
@@ -128,7 +129,12 @@ fn unknown(config: &Config, name: &str) -> String {
     let mut near: Vec<(usize, &str)> = near.filter(|(distance, _)| *distance <= allowed).collect();
     near.sort_by_key(|(distance, _)| *distance);
     let near: Vec<&str> = near.iter().map(|(_, known)| *known).collect();
+    let mut models = config.models.iter();
+    let discovers = models.any(|model| model.origin == ModelOrigin::Discovered);
     match &near[..near.len().min(MAX_SUGGESTIONS)] {
+        [] if discovers => {
+            format!("no model of the config serves {name:?}; an upstream with discover may list it")
+        }
         [] => format!("no model serves {name:?}; check without --model lists all of them"),
         near => format!("no model serves {name:?}; did you mean {}?", either(near)),
     }

@@ -2,7 +2,7 @@
 
 use comfy_table::{Table, presets};
 
-use super::settings::{Config, TargetConfig, UpstreamConfig};
+use super::settings::{Config, ModelOrigin, TargetConfig, UpstreamConfig};
 use crate::model::Format;
 
 /// ```text
@@ -25,7 +25,10 @@ pub fn route_table(config: &Config) -> String {
         for target in &model.upstreams {
             let fallbacks = model.fallbacks.join(", ");
             table.add_row([
-                model.id.clone(),
+                match model.origin {
+                    ModelOrigin::Discovered => format!("{} (discovered)", model.id),
+                    _ => model.id.clone(),
+                },
                 formats_of(config, target),
                 upstream_of(target),
                 target.priority.to_string(),

@@ -20,7 +20,8 @@ pub use request_shape::{
 };
 pub use stores::{JournalConfig, LimitsStore, ServerUrl, StoreConfig};
 pub use upstream::{
-    BaseUrl, Breaker, ConcurrencyLimit, HealthCheck, Protocol, UpstreamConfig, UpstreamTimeouts,
+    BaseUrl, Breaker, ConcurrencyLimit, Discovery, HealthCheck, Protocol, UpstreamConfig,
+    UpstreamTimeouts,
 };
 
 use super::problem::{Position, Problem};
@@ -191,6 +192,8 @@ pub enum ModelOrigin {
     UpstreamPrefix,
     /// It stands for all names that nothing else matches.
     DefaultUpstream,
+    /// It stands for the models that an upstream lists.
+    Discovered,
 }
 
 /// How the first of a model's upstreams is chosen.

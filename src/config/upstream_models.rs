@@ -1,4 +1,5 @@
-//! Models that need no entry: `UPSTREAM/MODEL` for every upstream, and names that nothing else matches.
+//! Models that need no entry: `UPSTREAM/MODEL` for every upstream, those that an upstream lists, and names that nothing
+//! else matches.
 
 use super::check::DeclaredNames;
 use super::problem::Problems;
@@ -37,6 +38,14 @@ pub fn add_upstream_models(config: &mut Config, names: &DeclaredNames, warnings:
     // The entries of the file win.
     models.retain(|model| config.models.iter().all(|listed| listed.id != model.id));
     config.models.extend(models);
+    for upstream in &config.upstreams {
+        if let Some(discovery) = &upstream.discover {
+            let id = format!("{}*", discovery.prefix);
+            let target = Some("*".to_owned());
+            let model = model(id, target, upstream, ModelOrigin::Discovered);
+            config.models.push(model);
+        }
+    }
 }
 
 /// The upstream for names that nothing matches: the one that is named, or in a config without `models` the only one.

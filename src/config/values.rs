@@ -64,6 +64,15 @@ pub fn duration(text: &str) -> Parsed<Duration> {
     }
 }
 
+/// How often a list is read: an upstream is not asked all the time.
+pub fn discovery_interval(text: &str) -> Parsed<Duration> {
+    let at_least = |duration: &Duration| *duration >= Duration::from_secs(1);
+    duration(text)
+        .ok()
+        .filter(at_least)
+        .ok_or_else(|| "a duration from 1s to a day, such as 10m".to_owned())
+}
+
 /// A switch, in every way that people write one.
 pub fn switch(text: &str) -> Parsed<bool> {
     let is_any = |words: [&str; 3]| words.iter().any(|word| text.eq_ignore_ascii_case(word));

@@ -21,6 +21,7 @@ mod keyed_queue;
 mod media_kind;
 mod media_url;
 mod messages;
+mod model_list;
 mod native;
 mod other_model;
 mod public_address;
@@ -49,6 +50,7 @@ pub use header_fields::HeaderFields;
 pub(crate) use ids::call_id;
 pub use images::{image_media_type, image_urls};
 pub use json_bytes::to_json_string;
+pub use model_list::ModelPage;
 pub use public_address::{is_public, is_public_https};
 pub use request_options::{
     AsyncOption, Framing, ModelField, Operation, OutputLimit, RequestHead, ResponseOptions,

@@ -25,6 +25,8 @@ pub(super) struct UpstreamGauges {
     waiting: Family<UpstreamLabel, Gauge>,
     down: Family<UpstreamLabel, Gauge>,
     open: Family<TargetLabels, Gauge>,
+    discovered: Family<UpstreamLabel, Gauge>,
+    discovery_failing: Family<UpstreamLabel, Gauge>,
     /// Serializes scrapes.
     scraping: Mutex<()>,
 }
@@ -36,6 +38,8 @@ pub struct UpstreamStatus {
     pub waiting: u64,
     /// The result of the health check; absent: it has none.
     pub down: Option<bool>,
+    /// How many models it lists, and whether the list could not be read the last time; absent: it is not read.
+    pub discovered: Option<(usize, bool)>,
     /// Its models, and whether the circuit breaker of each is open.
     pub models: Vec<(Arc<str>, bool)>,
 }
@@ -62,6 +66,16 @@ impl UpstreamGauges {
             "1 if the circuit breaker of a model at an upstream is open",
             self.open.clone(),
         );
+        registry.register(
+            "upstream_discovered_models",
+            "Models that an upstream lists",
+            self.discovered.clone(),
+        );
+        registry.register(
+            "upstream_discovery_failing",
+            "1 if the list of models of an upstream could not be read the last time",
+            self.discovery_failing.clone(),
+        );
     }
 
     /// Sets every gauge and runs `encode`, which reads them.
@@ -71,6 +85,8 @@ impl UpstreamGauges {
         self.waiting.clear();
         self.down.clear();
         self.open.clear();
+        self.discovered.clear();
+        self.discovery_failing.clear();
         for status in all {
             let upstream = status.upstream;
             let label = UpstreamLabel {
@@ -84,6 +100,10 @@ impl UpstreamGauges {
             set_gauge(&self.waiting, status.waiting);
             if let Some(down) = status.down {
                 set_gauge(&self.down, u64::from(down));
+            }
+            if let Some((count, is_failing)) = status.discovered {
+                set_gauge(&self.discovered, count as u64);
+                set_gauge(&self.discovery_failing, u64::from(is_failing));
             }
             for (model, open) in status.models {
                 let labels = TargetLabels {

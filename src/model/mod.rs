@@ -25,7 +25,7 @@ pub use image_options::{ImageOptions, ImageSize, Scale};
 pub use lease::{LeaseGrant, LeaseRequest};
 pub use loss::{Action, FieldLocation, ImageSetting, Loss, Losses, PartField, Setting};
 pub use money::{MAX_AMOUNT_LEN, MAX_DIGITS, Money};
-pub use name_pattern::{NamePattern, PatternIndex};
+pub use name_pattern::{NamePattern, PatternIndex, is_plain_name};
 pub use rate_limit::{RateLimit, RateLimitStatus};
 pub use request::{
     Arguments, Call, Depth, Effort, HostedTool, Labels, Output, OutputFormat, Part, PartKind,

@@ -78,7 +78,7 @@ impl PatternIndex {
     /// The number of the pattern of a name, and the text that its `*` stands for. Of patterns whose literal texts have
     /// the same length the one with the lowest number is taken.
     pub fn find<'n>(&self, name: &'n str) -> Option<(usize, &'n str)> {
-        if self.lengths.is_empty() || !is_plain(name) {
+        if self.lengths.is_empty() || !is_plain_name(name) {
             return None;
         }
         let mut found: Option<(usize, LiteralLengths)> = None;
@@ -108,7 +108,7 @@ impl PatternIndex {
 
 /// Tells whether a name that no config lists may be sent to an upstream. It may stand in a path there, which it must not
 /// lead out of, and in the log.
-fn is_plain(name: &str) -> bool {
+pub fn is_plain_name(name: &str) -> bool {
     name.len() <= MAX_NAME_LENGTH
         && name.bytes().all(|byte| byte.is_ascii_graphic())
         && !name.split('/').any(|part| matches!(part, "." | ".."))

@@ -1,22 +1,17 @@
 //! Health checks: requests of the gateway's own to upstreams whose config names a path.
 
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
-use http::Method;
 use pingora_core::connectors::ConnectorOptions;
 use pingora_core::{Error, ErrorType, Result};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::timer::ReusableTimer;
-use super::upstream::pool::UpstreamPool;
-use super::upstream::session::{UpstreamRequest, send};
-use super::upstream_credential::with_credential;
-use super::upstream_request::upstream_header;
+use super::background_client::BackgroundClient;
 use crate::config::HealthCheck;
-use crate::runtime::{Resolver, Runtime, Upstream};
+use crate::runtime::{Runtime, Upstream};
 
 /// How soon a reloaded config is noticed.
 const RELOAD_INTERVAL: Duration = Duration::from_secs(1);
@@ -24,34 +19,14 @@ const RELOAD_INTERVAL: Duration = Duration::from_secs(1);
 /// Checks all upstreams that have a health check, each in its own interval.
 pub struct HealthChecks {
     runtime: Arc<Runtime>,
-    client: Arc<CheckClient>,
-}
-
-/// Connections of their own: those of the requests belong to another runtime.
-struct CheckClient {
-    options: ConnectorOptions,
-    /// Made for the first check.
-    pool: OnceLock<UpstreamPool>,
-    resolver: Resolver,
-}
-
-impl CheckClient {
-    fn pool(&self) -> &UpstreamPool {
-        let make = || UpstreamPool::new(self.options.clone());
-        self.pool.get_or_init(make)
-    }
+    client: Arc<BackgroundClient>,
 }
 
 impl HealthChecks {
     pub fn new(runtime: Arc<Runtime>, options: ConnectorOptions) -> HealthChecks {
-        let client = CheckClient {
-            options,
-            pool: OnceLock::new(),
-            resolver: Resolver::default(),
-        };
         HealthChecks {
             runtime,
-            client: Arc::new(client),
+            client: Arc::new(BackgroundClient::new(options)),
         }
     }
 
@@ -94,7 +69,11 @@ impl HealthChecks {
     }
 }
 
-async fn check_upstream(client: Arc<CheckClient>, upstream: Arc<Upstream>, check: HealthCheck) {
+async fn check_upstream(
+    client: Arc<BackgroundClient>,
+    upstream: Arc<Upstream>,
+    check: HealthCheck,
+) {
     let asking = request(&client, &upstream, &check);
     let outcome = timeout(check.timeout, asking)
         .await
@@ -109,50 +88,20 @@ async fn check_upstream(client: Arc<CheckClient>, upstream: Arc<Upstream>, check
 }
 
 async fn request(
-    client: &CheckClient,
-    upstream: &Arc<Upstream>,
+    client: &BackgroundClient,
+    upstream: &Upstream,
     check: &HealthCheck,
 ) -> Result<()> {
-    let addresses = client.resolver.resolve(upstream).await;
-    let addresses = addresses.map_err(|reason| Error::explain(ErrorType::ConnectError, reason))?;
-    let mut failure = Error::explain(ErrorType::ConnectError, "it has no address");
-    for address in addresses {
-        let peer = client.pool().peer(upstream, address, check.timeout);
-        let connection = match client.pool().connect(&peer).await {
-            Ok(connection) => connection,
-            Err(error) => {
-                failure = error;
-                continue;
-            }
-        };
-        let mut target = format!("{}{}", upstream.base.prefix, check.path);
-        if !upstream.query.is_empty() {
-            target.push(if target.contains('?') { '&' } else { '?' });
-            target.push_str(&upstream.query);
+    let mut session = client
+        .get(upstream, &check.path, None, check.timeout)
+        .await?;
+    let status = session.response_header().map(|header| header.status);
+    session.shutdown().await;
+    match status {
+        Some(status) if status.is_success() || status.is_redirection() => Ok(()),
+        status => {
+            let status = status.map_or(0, |status| status.as_u16());
+            Error::e_explain(ErrorType::HTTPStatus(status), "an unhealthy status")
         }
-        let mut header = upstream_header(Method::GET, upstream)?;
-        header.set_raw_path(target.as_bytes())?;
-        let body = Default::default();
-        if let Some(fetched) = &upstream.credential {
-            let credential = fetched.get().await;
-            let credential = credential
-                .map_err(|reason| Error::explain(ErrorType::ConnectError, reason.to_string()))?;
-            header = with_credential(&credential, header, &body);
-        }
-        let request = UpstreamRequest { header, body };
-        // All of it has one limit.
-        let (timeouts, mut timer) = (upstream.timeouts, ReusableTimer::default());
-        let response = send(connection, &peer, &request, &timeouts, &mut timer).await?;
-        let mut session = response.session;
-        let status = session.response_header().map(|header| header.status);
-        session.shutdown().await;
-        return match status {
-            Some(status) if status.is_success() || status.is_redirection() => Ok(()),
-            status => {
-                let status = status.map_or(0, |status| status.as_u16());
-                Error::e_explain(ErrorType::HTTPStatus(status), "an unhealthy status")
-            }
-        };
     }
-    Err(failure)
 }

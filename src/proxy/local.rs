@@ -148,7 +148,16 @@ pub(super) fn list_models<'a>(
 ) -> Result<Vec<u8>, ApiError> {
     let key = ctx.client.key();
     let may_use = |id: &str| key.is_none_or(|key| key.allows(id));
-    let visible = || -> Vec<CatalogEntry<'a>> {
+    let discovered: Vec<(String, &config::ModelConfig)> = match endpoint {
+        Endpoint::Catalog | Endpoint::ListModels(_) => {
+            let discovered = ctx.snapshot.discovered();
+            discovered
+                .map(|(name, model)| (name, &model.settings))
+                .collect()
+        }
+        _ => Vec::new(),
+    };
+    let visible = || -> Vec<CatalogEntry<'_>> {
         let models = ctx.snapshot.models.iter().map(|model| &model.settings);
         // An id with a `*` is no name that a client could ask for.
         let listed = models.filter(|model| !model.is_pattern());
@@ -156,7 +165,9 @@ pub(super) fn list_models<'a>(
             let names = model.names();
             names.map(move |id| CatalogEntry { id, model })
         };
-        let entries = listed.flat_map(entries);
+        let discovered = discovered.iter();
+        let discovered = discovered.map(|(id, model)| CatalogEntry { id, model });
+        let entries = listed.flat_map(entries).chain(discovered);
         entries.filter(|entry| may_use(entry.id)).collect()
     };
     match endpoint {

@@ -30,6 +30,7 @@
 
 mod access_log;
 mod admission;
+mod background_client;
 mod billing;
 mod client_hello;
 mod cloud_path;
@@ -39,6 +40,7 @@ mod conversation;
 mod conversation_items;
 mod conversation_store;
 mod cors;
+mod discovery;
 mod downstream;
 mod endpoint;
 mod forward;
@@ -75,6 +77,7 @@ use pingora_proxy::{FailToProxy, ProxyHttp, ProxyWarnLogContext, Session};
 pub use access_log::AccessLog;
 pub use context::RequestContext;
 pub use conversation_store::ConversationStore;
+pub use discovery::ModelDiscovery;
 pub use gateway::Gateway;
 pub use health_check::HealthChecks;
 pub use listener::{ConnectionAdmission, Listener};

@@ -5,6 +5,7 @@ mod body_memory;
 mod condition;
 mod conversations;
 mod credential;
+mod discovery;
 mod fair_shares;
 mod health;
 mod key;
@@ -26,6 +27,7 @@ pub use account::{
 pub use body_memory::{BodyMemoryShare, NoBodyMemory};
 pub use conversations::{ConversationError, Conversations, KeySignatures, StoredConversationTurn};
 pub use credential::{Credential, CredentialValue, FetchedCredential};
+pub use discovery::{DiscoveredModels, UpstreamDiscovery};
 pub use fair_shares::{FairShares, MemoryShare};
 pub use health::Health;
 pub use key::{Key, config_key_id, key_hash};

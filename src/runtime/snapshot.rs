@@ -7,8 +7,10 @@ use ahash::RandomState;
 use http::{HeaderMap, HeaderName};
 
 use super::condition::Condition;
-use super::{Health, Key, Prices, RuntimeState, Upstream};
-use crate::config::{self, Config, ModelNames, ServerConfig, UpstreamTimeouts};
+use super::{Health, Key, Prices, RuntimeState, Upstream, UpstreamDiscovery};
+use crate::config::{
+    self, Config, ModelMatch, ModelNames, ModelOrigin, ServerConfig, UpstreamTimeouts,
+};
 use crate::formats::Capabilities;
 use crate::model::{ImageSize, NamePattern};
 
@@ -20,6 +22,8 @@ pub struct Snapshot {
     /// The models in the order of the file.
     pub models: Vec<Arc<Model>>,
     model_names: ModelNames,
+    /// The numbers of the models that stand for those that an upstream lists.
+    discovered: Vec<usize>,
     pub keys: HashMap<[u8; 32], Arc<Key>, RandomState>,
     pub key_names: HashSet<Arc<str>>,
 }
@@ -116,6 +120,12 @@ impl Snapshot {
             images: config.images,
             upstreams: upstreams.into_values().collect(),
             model_names: ModelNames::new(models.iter().map(|model| &model.settings)),
+            discovered: models
+                .iter()
+                .enumerate()
+                .filter(|(_, model)| model.settings.origin == ModelOrigin::Discovered)
+                .map(|(number, _)| number)
+                .collect(),
             models,
             key_names: keys.values().map(|key| key.name.clone()).collect(),
             keys,
@@ -126,11 +136,44 @@ impl Snapshot {
 impl Snapshot {
     /// Finds the model that serves a name.
     pub fn model<'s, 'n>(&'s self, name: &'n str) -> Option<AskedModel<'s, 'n>> {
-        let found = self.model_names.find(name)?;
+        let found = self.model_names.find_exact(name);
+        let found = found.or_else(|| self.find_discovered(name));
+        let found = found.or_else(|| self.model_names.find_pattern(name))?;
         Some(AskedModel {
             model: self.models.get(found.number)?,
             name,
             matched: found.matched,
+        })
+    }
+
+    /// Finds the first model whose upstream lists a name.
+    fn find_discovered<'n>(&self, name: &'n str) -> Option<ModelMatch<'n>> {
+        self.discovered.iter().find_map(|number| {
+            let discovery = self.models[*number].discovery()?;
+            let own = name.strip_prefix(discovery.settings.prefix.as_str())?;
+            let is_listed = discovery.models.contains(own);
+            is_listed.then_some(ModelMatch {
+                number: *number,
+                matched: Some(own),
+            })
+        })
+    }
+
+    /// The names that upstreams list and that nothing else has, with the models that serve them.
+    pub fn discovered(&self) -> impl Iterator<Item = (String, &Arc<Model>)> {
+        let models = self.discovered.iter().map(|number| &self.models[*number]);
+        models.flat_map(move |model| {
+            let listed = model.discovery().map(|discovery| {
+                let prefix = discovery.settings.prefix.clone();
+                (prefix, discovery.models.list())
+            });
+            let (prefix, list) = listed.unwrap_or_default();
+            let names = (0..list.names.len()).map(move |at| format!("{prefix}{}", list.names[at]));
+            let is_served = move |name: &String| {
+                let asked = self.model(name);
+                asked.is_some_and(|asked| Arc::ptr_eq(asked.model, model))
+            };
+            names.filter(is_served).map(move |name| (name, model))
         })
     }
 
@@ -148,6 +191,12 @@ impl Snapshot {
 }
 
 impl Model {
+    /// The list that it stands for.
+    fn discovery(&self) -> Option<&UpstreamDiscovery> {
+        let target = self.targets.first()?;
+        target.upstream.discovery.as_ref()
+    }
+
     fn build(
         settings: config::ModelConfig,
         upstreams: &HashMap<String, Arc<Upstream>>,

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::body_memory::{BodyMemory, BodyMemoryShare};
 use super::credential::{FetchedCredential, FetchedCredentials};
-use super::{Account, Health, KeyLimiter, UpstreamLoad};
+use super::{Account, DiscoveredModels, Health, KeyLimiter, UpstreamLoad};
 use crate::config::CredentialSource;
 
 #[derive(Default)]
@@ -18,6 +18,7 @@ pub struct RuntimeState {
     limiters: StateMap<String, KeyLimiter>,
     accounts: StateMap<String, Account>,
     credentials: FetchedCredentials,
+    discovered: StateMap<String, DiscoveredModels>,
     in_flight: Arc<AtomicU64>,
     body_memory: Arc<BodyMemory>,
 }
@@ -71,6 +72,11 @@ impl RuntimeState {
         self.credentials.get(source)
     }
 
+    /// The models that an upstream lists, by all that the list depends on.
+    pub(super) fn discovered(&self, key: &str) -> Arc<DiscoveredModels> {
+        self.discovered.get(key.to_owned())
+    }
+
     pub(super) fn limiter(&self, key_id: &str) -> Arc<KeyLimiter> {
         self.limiters.get(key_id.to_owned())
     }
@@ -94,6 +100,7 @@ impl RuntimeState {
         self.loads.remove_unused();
         self.healths.remove_unused();
         self.limiters.remove_unused();
+        self.discovered.remove_unused();
         // A key that is removed and added again keeps what it has spent.
         self.accounts
             .remove_unused_unless(|account| !account.is_unused());

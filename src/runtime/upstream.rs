@@ -8,7 +8,7 @@ use http::{HeaderName, HeaderValue};
 use secrecy::{ExposeSecret as _, SecretString};
 
 use super::credential::FetchedCredential;
-use super::{RuntimeState, UpstreamLoad, UpstreamProxy};
+use super::{RuntimeState, UpstreamDiscovery, UpstreamLoad, UpstreamProxy};
 use crate::config::{
     self, Auth, BaseUrl, Breaker, ConcurrencyLimit, HealthCheck, Protocol, RequestShape,
     UpstreamPaths, UpstreamTimeouts, UpstreamTls, encode_parameter,
@@ -51,6 +51,8 @@ pub struct Upstream {
     pub query_secret: Option<SecretString>,
     /// The capabilities of its models, as names and values, unless a model sets them.
     pub capabilities: Vec<(String, String)>,
+    /// Absent: its list of models is not read. Also for its further formats.
+    pub discovery: Option<UpstreamDiscovery>,
     /// The same upstream by its further formats; empty for these.
     pub other_formats: Vec<Arc<Upstream>>,
 }
@@ -66,6 +68,7 @@ impl Upstream {
             Some(Auth::Fetched(source)) => Some(state.credential(source.clone())),
             _ => None,
         };
+        let discovery = UpstreamDiscovery::new(&settings, |key| state.discovered(key));
         let (query, query_secret) = query(&settings);
         let shape = Arc::new(settings.shape);
         let load = state.load(&settings.name);
@@ -103,6 +106,7 @@ impl Upstream {
                 query: query.clone(),
                 query_secret: query_secret.clone(),
                 capabilities: settings.capabilities.clone(),
+                discovery: None,
                 other_formats: Vec::new(),
             }
         };
@@ -112,6 +116,7 @@ impl Upstream {
         let others = others.map(|(format, base)| Arc::new(by_format(format, base)));
         Upstream {
             other_formats: others.collect(),
+            discovery,
             ..first
         }
     }

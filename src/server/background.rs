@@ -1,4 +1,4 @@
-//! Background services of pingora's server: health checks, credentials, image tasks and the small HTTP servers.
+//! Background services of pingora's server: health checks, credentials, lists of models, image tasks and the small HTTP servers.
 
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,7 +9,7 @@ use pingora::services::background::BackgroundService;
 
 use crate::credentials::{CredentialRefresher, SourceFetcher};
 use crate::images::TaskQueue;
-use crate::proxy::{Gateway, HealthChecks};
+use crate::proxy::{Gateway, HealthChecks, ModelDiscovery};
 
 /// Runs the health checks until shutdown.
 pub(super) struct HealthCheckService(pub(super) HealthChecks);
@@ -29,6 +29,19 @@ pub(super) struct CredentialService(pub(super) CredentialRefresher<SourceFetcher
 
 #[async_trait]
 impl BackgroundService for CredentialService {
+    async fn start(&self, mut shutdown: ShutdownWatch) {
+        tokio::select! {
+            () = self.0.run() => {}
+            _ = shutdown.changed() => {}
+        }
+    }
+}
+
+/// Reads the lists of models until shutdown.
+pub(super) struct DiscoveryService(pub(super) ModelDiscovery);
+
+#[async_trait]
+impl BackgroundService for DiscoveryService {
     async fn start(&self, mut shutdown: ShutdownWatch) {
         tokio::select! {
             () = self.0.run() => {}

@@ -31,7 +31,9 @@ use pingora::services::listening::Service;
 use tokio::sync::Notify;
 
 use admin_service::AdminService;
-use background::{CredentialService, HealthCheckService, ImageTaskService, MockService};
+use background::{
+    CredentialService, DiscoveryService, HealthCheckService, ImageTaskService, MockService,
+};
 use certificates::Certificates;
 use lifecycle::Lifecycle;
 use limits_service::LimitsService;
@@ -48,7 +50,9 @@ use crate::credentials::{CredentialRefresher, SourceFetcher};
 use crate::images::{FileStore, TaskQueue, TaskStore};
 use crate::metrics::Metrics;
 use crate::mock;
-use crate::proxy::{AccessLog, ConnectionAdmission, Gateway, HealthChecks, Listener, UpstreamPool};
+use crate::proxy::{
+    AccessLog, ConnectionAdmission, Gateway, HealthChecks, Listener, ModelDiscovery, UpstreamPool,
+};
 use crate::runtime::Runtime;
 
 /// Maximum number of idle upstream connections in the pool, enough for thousands of concurrent clients. Never more than
@@ -192,6 +196,9 @@ pub fn run(start: StartOptions) -> Result<()> {
         "credentials",
         CredentialService(refresher),
     ));
+    let options = ConnectorOptions::from_server_conf(&conf);
+    let discovery = ModelDiscovery::new(runtime.clone(), options);
+    server.add_service(background_service("discovery", DiscoveryService(discovery)));
     let reload = Reload {
         runtime,
         metrics,

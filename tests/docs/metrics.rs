@@ -33,7 +33,7 @@ limits_store: redis://{nowhere}/0
 journal: {{path: {folder}/journal}}
 keys: [{{name: test, secret: test-key, limits: {{concurrency: 8}}}}]
 upstreams:
-  - {{name: mock, format: chat, base_url: 'http://{mock}/v1', health: {{path: /models}}}}
+  - {{name: mock, format: chat, base_url: 'http://{mock}/v1', health: {{path: /models}}, discover: on}}
   - {{name: away, format: chat, base_url: 'http://{nowhere}/v1'}}
 models:
   - id: both

@@ -12,6 +12,7 @@ mod conversations;
 mod costs;
 mod count_tokens;
 mod demo;
+mod discovery;
 mod drain;
 mod fetched_credentials;
 mod header_conditions;

@@ -11,7 +11,7 @@ use crate::config::check::DeclaredNames;
 use crate::config::providers::{Provider, provider};
 use crate::config::proxy;
 use crate::config::settings::{
-    Auth, Breaker, ConcurrencyLimit, HealthCheck, Protocol, ProxyConfig, TimeoutChanges,
+    Auth, Breaker, ConcurrencyLimit, Discovery, HealthCheck, Protocol, ProxyConfig, TimeoutChanges,
     UpstreamConfig, UpstreamTimeouts,
 };
 use crate::config::table::{ConfigField, ConfigReader, ConfigTable, Located};
@@ -40,6 +40,8 @@ const CREDENTIAL_HEADERS: [&str; 3] = ["authorization", "x-api-key", "x-goog-api
 
 const DEFAULT_CHECK_INTERVAL: Duration = Duration::from_secs(10);
 const DEFAULT_CHECK_TIMEOUT: Duration = Duration::from_secs(5);
+
+const DEFAULT_DISCOVERY_INTERVAL: Duration = Duration::from_secs(600);
 
 /// An entry: the name of a preset, or a table.
 pub fn parse_entry(
@@ -119,6 +121,8 @@ fn parse(
     let flags = table.take("capabilities");
     let flags = flags.and_then(|field| reader.table("capabilities", field));
     let flags = flags.map(|table| capabilities::parse(reader, table));
+    let discover = table.take("discover");
+    let discover = discover.and_then(|field| parse_discovery(reader, field));
     let tls = tls::parse(reader, &mut table, endpoints.as_ref());
     let proxies = parse_proxies(reader, &mut table, endpoints.as_ref());
     reader.finish(table);
@@ -141,6 +145,7 @@ fn parse(
         concurrency,
         breaker,
         health,
+        discover,
         tls,
         proxies,
     })
@@ -364,5 +369,33 @@ fn parse_health_check(reader: &mut ConfigReader, field: ConfigField) -> Option<H
         path,
         interval,
         timeout: timeout.map_or(DEFAULT_CHECK_TIMEOUT.min(interval), |timeout| timeout.value),
+    })
+}
+
+/// `on`, `off`, or a table.
+fn parse_discovery(reader: &mut ConfigReader, field: ConfigField) -> Option<Discovery> {
+    let default = Discovery {
+        interval: DEFAULT_DISCOVERY_INTERVAL,
+        include: Vec::new(),
+        exclude: Vec::new(),
+        prefix: String::new(),
+    };
+    if let YamlKind::Scalar(_) = field.node.kind {
+        let parse = |text: &str| values::switch(text).map_err(|_| "on or off".to_owned());
+        let is_on = reader.value(field, parse)?.value;
+        return is_on.then_some(default);
+    }
+    let mut table = reader.table("discover", field)?;
+    let interval = reader.optional(&mut table, "interval", values::discovery_interval);
+    let globs = |globs: Vec<Located<String>>| globs.into_iter().map(|glob| glob.value).collect();
+    let include = globs(reader.items(&mut table, "include", values::glob));
+    let exclude = globs(reader.items(&mut table, "exclude", values::glob));
+    let prefix = reader.optional(&mut table, "prefix", values::alias);
+    reader.finish(table);
+    Some(Discovery {
+        interval: interval.unwrap_or(default.interval),
+        include,
+        exclude,
+        prefix: prefix.unwrap_or_default(),
     })
 }

@@ -27,6 +27,8 @@ pub struct UpstreamConfig {
     pub concurrency: ConcurrencyLimit,
     pub breaker: Option<Breaker>,
     pub health: Option<HealthCheck>,
+    /// Absent: its list of models is not read.
+    pub discover: Option<Discovery>,
     /// Absent: the certificates of the system.
     pub tls: Option<UpstreamTls>,
     /// The proxy of each base URL, in the order of [`UpstreamConfig::formats`].
@@ -53,6 +55,7 @@ impl fmt::Debug for UpstreamConfig {
             .field("concurrency", &self.concurrency)
             .field("breaker", &self.breaker)
             .field("health", &self.health)
+            .field("discover", &self.discover)
             .field("tls", &self.tls)
             .field("proxies", &self.proxies)
             .finish()
@@ -124,6 +127,18 @@ pub struct HealthCheck {
     pub path: String,
     pub interval: Duration,
     pub timeout: Duration,
+}
+
+/// How the models that an upstream lists are served.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Discovery {
+    pub interval: Duration,
+    /// Globs of the upstream's own names; empty: all of them.
+    pub include: Vec<String>,
+    /// Globs of names that are left out.
+    pub exclude: Vec<String>,
+    /// What clients write before a name.
+    pub prefix: String,
 }
 
 /// The HTTP version for an upstream.
