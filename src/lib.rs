@@ -49,7 +49,7 @@
 //! | 5 | [`runtime`], [`store`], [`journal`], [`catalog`], [`metrics`] |
 //! | 4 | [`translate`], [`config`] |
 //! | 3 | [`formats`] |
-//! | 2 | [`sse`] |
+//! | 2 | [`sse`], [`event_stream`] |
 //! | 1 | [`json`] |
 //! | 0 | [`model`] |
 #![forbid(unsafe_code)]
@@ -62,6 +62,7 @@ pub mod catalog;
 pub mod cli;
 pub mod config;
 pub mod credentials;
+pub mod event_stream;
 pub mod formats;
 pub mod images;
 pub mod journal;

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 // The checks import these from the crate.
-use omniglot::{formats, json, model, sse, translate};
+use omniglot::{event_stream, formats, json, model, sse, translate};
 use serde_json::Value;
 
 use model::Format;

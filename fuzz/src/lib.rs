@@ -3,6 +3,8 @@
 //! They are compiled here without the server, which is not fuzzed and takes minutes to build.
 
 pub mod checks;
+#[path = "../../src/event_stream.rs"]
+pub mod event_stream;
 #[path = "../../src/formats/mod.rs"]
 pub mod formats;
 #[path = "../../src/json/mod.rs"]

@@ -1,5 +1,6 @@
 //! A mock backend: all four formats and images on one port, controlled by directives in the prompt.
 
+mod bedrock;
 mod body_hash;
 mod content;
 mod count_tokens;
@@ -34,6 +35,7 @@ use tokio::sync::Notify;
 
 use crate::formats::{Framing, Operation};
 use crate::model::{ApiError, ApiErrorKind, Format};
+use bedrock::BedrockOperation;
 use delivery::deliver;
 use endpoint::MockEndpoint;
 use plan::DeliveryPlan;
@@ -88,6 +90,25 @@ pub fn router() -> Router {
         .route("/v1beta/models", get(models))
         .route("/v1/images/generations", post(generate_images))
         .route("/v1/images/edits", post(generate_images))
+        .route(
+            "/model/{model}/invoke",
+            on_bedrock(BedrockOperation::Invoke),
+        )
+        .route(
+            "/model/{model}/invoke-with-response-stream",
+            on_bedrock(BedrockOperation::InvokeWithResponseStream),
+        )
+        .route(
+            "/model/{model}/count-tokens",
+            on_bedrock(BedrockOperation::CountTokens),
+        )
+        .route("/openai/v1/chat/completions", generation(Format::Chat))
+        .route("/openai/v1/responses", generation(Format::Responses))
+        .route("/anthropic/v1/messages", generation(Format::Messages))
+        .route(
+            "/anthropic/v1/messages/count_tokens",
+            count(Format::Messages),
+        )
         .route("/mock/files/{name}", get(file))
         .route("/mock/signal/{name}", post(signal))
         .route("/mock/seen/{name}", get(seen))
@@ -107,6 +128,16 @@ fn conversation(format: Format, operation: Operation) -> MethodRouter<Arc<MockSt
         };
         generate(&state, endpoint, request).await
     })
+}
+
+/// The route of an operation of Bedrock, whose path has the model as one segment.
+fn on_bedrock(operation: BedrockOperation) -> MethodRouter<Arc<MockState>> {
+    post(
+        async move |State(state): SharedState, Path(model): Path<String>, request: Request| {
+            let make = |received: &MockRequest| bedrock::generate(operation, &model, received);
+            respond(&state, Format::Messages, request, make).await
+        },
+    )
 }
 
 async fn native(State(state): SharedState, Path(call): Path<String>, request: Request) -> Response {
@@ -163,7 +194,11 @@ async fn respond(
     let guard = state.start_request();
     let (head, body) = request.into_parts();
     let (response, delivery) = match to_bytes(body, MAX_BODY_BYTES).await {
-        Ok(body) => make(&MockRequest { head, body }),
+        Ok(body) => make(&MockRequest {
+            head,
+            body,
+            sent: None,
+        }),
         Err(error) => {
             let message = format!("the body cannot be read or is larger than 256 MiB: {error}");
             let api_error = ApiError::new(ApiErrorKind::TooLarge, message);

@@ -13,6 +13,8 @@ const MAX_ECHO_BYTES: usize = 64 * 1024;
 pub(super) struct MockRequest {
     pub head: Parts,
     pub body: Bytes,
+    /// The body on the wire, where `body` is what it means.
+    pub sent: Option<Bytes>,
 }
 
 #[derive(Serialize)]
@@ -39,13 +41,14 @@ impl MockRequest {
                 .or_insert_with(|| value.to_string());
         }
         let path = self.head.uri.path_and_query();
-        let body = Some(&self.body).filter(|body| body.len() <= MAX_ECHO_BYTES);
+        let sent = self.sent.as_ref().unwrap_or(&self.body);
+        let body = Some(sent).filter(|body| body.len() <= MAX_ECHO_BYTES);
         let echo = RequestEcho {
             method: self.head.method.as_str(),
             path: path.map_or("/", |path| path.as_str()),
             headers,
             body: body.and_then(|body| std::str::from_utf8(body).ok()),
-            body_bytes: self.body.len(),
+            body_bytes: sent.len(),
         };
         serde_json::to_string(&echo).expect("a struct of strings always serialises")
     }
@@ -66,7 +69,11 @@ mod tests {
             .header("a", "1")
             .header("b", "3");
         let (head, ()) = request.body(()).unwrap().into_parts();
-        MockRequest { head, body }
+        MockRequest {
+            head,
+            body,
+            sent: None,
+        }
     }
 
     #[test]

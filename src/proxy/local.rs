@@ -240,6 +240,8 @@ pub(super) fn has_no_token_counter(
     match status {
         405 | 501 => true,
         404 => !names_model,
+        // Bedrock's words for most of its models.
+        400 => message.contains("support counting tokens"),
         _ => false,
     }
 }

@@ -20,7 +20,9 @@ use super::timer::{Idle, IdleTimeout};
 use super::timer::{client_gone, deadline_exceeded, is_downstream, sleep_to, unless_gone, within};
 use super::upstream::decompress::Decompressor;
 use super::upstream::redact;
-use super::upstream_response::{client_error, is_failure, is_unknown_path, passes_through};
+use super::upstream_response::{
+    aws_error, client_error, is_failure, is_unknown_path, passes_through,
+};
 use super::{billing, downstream, image_files, late_usage, local};
 use crate::formats::HeaderFields;
 use crate::metrics::FailureCause;
@@ -216,14 +218,17 @@ impl Gateway {
         let client_format = ctx.client.format();
         let attempt = ctx.route.current();
         let upstream_format = attempt.map_or(client_format, |attempt| attempt.upstream.format);
-        let api_error = upstream_format.codec().decode_error(status, &body);
+        let aws_error = aws_error(ctx, &header, &body);
+        let is_aws = aws_error.is_some();
+        let api_error =
+            aws_error.unwrap_or_else(|| upstream_format.codec().decode_error(status, &body));
         // What cannot be read here cannot be estimated either: then the refusal stands.
         if local::has_no_token_counter(ctx, status, &api_error)
             && let Ok(body) = local::estimated_tokens(ctx)
         {
             return local::respond_token_count(session, ctx, body).await;
         }
-        if is_unknown_path(upstream_format, status, &body) {
+        if !is_aws && is_unknown_path(upstream_format, status, &body) {
             let api_error = self.unknown_path(ctx, status);
             return Err(ctx.set_error(api_error));
         }
@@ -234,7 +239,7 @@ impl Gateway {
         if matches!(api_error.kind, ApiErrorKind::OverQuota) || matches!(status, 401 | 403) {
             ctx.route.skip_upstream();
         }
-        let is_own_format = upstream_format == client_format;
+        let is_own_format = upstream_format == client_format && !is_aws;
         let retries = is_retryable(api_error.kind) && ctx.may_retry();
         if retries || !(is_own_format && passes_through(&api_error, status, &body)) {
             if is_own_format && api_error.kind != ApiErrorKind::BadGateway {

@@ -14,8 +14,11 @@ use super::downstream;
 use super::gateway::Gateway;
 use super::large_body;
 use crate::access::KEY_PARAMETER;
-use crate::config::{OnUnsupported, PathTemplate};
-use crate::formats::{Capabilities, Codec, FieldPlacement, Operation, RequestHead, UpstreamTarget};
+use crate::config::{OnUnsupported, PathTemplate, StreamFraming};
+use crate::formats::{
+    Capabilities, Codec, FieldPlacement, Operation, RequestHead, UpstreamTarget, counting_model,
+    encode_bedrock_count,
+};
 use crate::json::{ChunkedBytes, splice};
 use crate::model::{
     Action, ApiError, ApiErrorKind, FieldLocation, Losses, Setting, Signature, TranslationState,
@@ -199,10 +202,18 @@ pub(super) fn upstream_path(ctx: &RequestContext) -> Option<String> {
     let mut path = attempt.upstream.base.prefix.clone();
     let codec = attempt.upstream.format.codec();
     match template(attempt, operation, request.stream) {
-        Some(template) => path.push_str(&template.fill(&attempt.model)?),
+        Some(template) => path.push_str(&template.fill(model_in_path(attempt, operation))?),
         None => path.push_str(&codec.upstream_path(operation, &attempt.model)),
     }
     Some(path)
+}
+
+/// The model as the path of an operation names it.
+fn model_in_path(attempt: &Attempt, operation: Operation) -> &str {
+    match (attempt.upstream.shape.framing, operation) {
+        (StreamFraming::AwsEventStream, Operation::CountTokens) => counting_model(&attempt.model),
+        _ => &attempt.model,
+    }
 }
 
 /// The path of an operation at an upstream that has others than its format.
@@ -256,6 +267,12 @@ pub(super) fn place_fields(
         Err(api_error) => return Err(ctx.withdraw_attempt(api_error)),
     };
     let mut placed = splice(&whole, &edits);
+    if operation == Operation::CountTokens && shape.framing == StreamFraming::AwsEventStream {
+        match encode_bedrock_count(&placed.into_bytes()) {
+            Ok(wrapped) => placed = Bytes::from(wrapped).into(),
+            Err(api_error) => return Err(ctx.withdraw_attempt(api_error)),
+        }
+    }
     let first = placed.next_chunk().unwrap_or_default();
     Ok((parts.into(), (first, placed)))
 }

@@ -12,7 +12,8 @@ use super::gateway::Gateway;
 use super::large_body;
 use super::upstream::{redact, response_header};
 use super::{downstream, upstream_request};
-use crate::formats::{Framing, Operation, ResponseOptions};
+use crate::config::StreamFraming;
+use crate::formats::{AWS_ERROR_TYPE, Framing, Operation, ResponseOptions, decode_aws_error};
 use crate::metrics::FailureCause;
 use crate::model::{ApiError, ApiErrorKind, Format, TranslationState};
 use crate::translate::{RequestSummary, ResponseMode, ResponseTranslator};
@@ -36,8 +37,11 @@ impl Gateway {
         let (client, upstream) = (ctx.client.format(), attempt.upstream.format);
         let content_type = response_header::content_type(header);
         let limit = ctx.snapshot.server.body_limit;
-        let chosen =
-            ResponseTranslator::new(client, upstream, request, options, content_type, limit);
+        let choose = match attempt.upstream.shape.framing {
+            StreamFraming::Sse => ResponseTranslator::new,
+            StreamFraming::AwsEventStream => ResponseTranslator::of_bedrock,
+        };
+        let chosen = choose(client, upstream, request, options, content_type, limit);
         let mut translator = match chosen {
             Ok(translator) => translator,
             Err(api_error) => {
@@ -46,7 +50,12 @@ impl Gateway {
             }
         };
         translator.expect_length(response_header::content_length(header));
-        for name in [CONTENT_ENCODING, CONTENT_LENGTH, RETRY_AFTER] {
+        for name in [
+            CONTENT_ENCODING,
+            CONTENT_LENGTH,
+            RETRY_AFTER,
+            AWS_ERROR_TYPE,
+        ] {
             header.remove_header(&name);
         }
         if let Some(content_type) = translator.content_type() {
@@ -165,6 +174,21 @@ fn response_options(
     }
 }
 
+/// An error of AWS itself, which has one body in front of all formats: only upstreams with its credentials or its framing
+/// have such.
+pub(super) fn aws_error(
+    ctx: &RequestContext,
+    header: &ResponseHeader,
+    body: &[u8],
+) -> Option<ApiError> {
+    let upstream = &ctx.route.current()?.upstream;
+    let name = response_header::aws_error_type(header);
+    let is_aws = upstream.shape.framing == StreamFraming::AwsEventStream;
+    (is_aws || name.is_some())
+        .then(|| decode_aws_error(header.status.as_u16(), name, body))
+        .flatten()
+}
+
 /// What a client may know of an upstream's error.
 pub(super) fn client_error(
     mut api_error: ApiError,
@@ -199,7 +223,7 @@ pub(super) fn is_unknown_path(format: Format, status: u16, body: &[u8]) -> bool 
 
 /// Whether a status is a failure of the upstream: a client's own mistake is none.
 pub(super) const fn is_failure(status: u16) -> bool {
-    !matches!(status, 400..500) || matches!(status, 401 | 402 | 403 | 408 | 429)
+    !matches!(status, 400..500) || matches!(status, 401 | 402 | 403 | 408 | 424 | 429)
 }
 
 /// Only the gateway has credentials at an upstream, so no client can have presented wrong ones.

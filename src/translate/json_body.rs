@@ -46,7 +46,12 @@ enum JsonBodyMode {
         options: ResponseOptions,
     },
     /// A count of tokens has a body of its own.
-    CountTokens { from: Format, to: Format },
+    CountTokens {
+        from: Format,
+        to: Format,
+        /// The upstream's body is not quite that of its format.
+        is_encoded_anew: bool,
+    },
 }
 
 impl JsonBody {
@@ -60,6 +65,7 @@ impl JsonBody {
             JsonBodyMode::CountTokens {
                 from: upstream,
                 to: client,
+                is_encoded_anew: client != upstream,
             }
         } else if client == upstream {
             JsonBodyMode::Passthrough(client, to_json_string(&summary.model))
@@ -79,6 +85,16 @@ impl JsonBody {
         }
     }
 
+    /// Has a count encoded also for a client of the same format.
+    pub(super) fn encode_count_anew(&mut self) {
+        if let JsonBodyMode::CountTokens {
+            is_encoded_anew, ..
+        } = &mut self.mode
+        {
+            *is_encoded_anew = true;
+        }
+    }
+
     /// Reserves memory for a response of this length.
     pub(super) fn expect_length(&mut self, length: usize) {
         self.buffer = BodyBuffer::with_expected_length(length);
@@ -92,7 +108,9 @@ impl JsonBody {
         match self.mode {
             JsonBodyMode::Passthrough(..) => false,
             JsonBodyMode::Translate { .. } => true,
-            JsonBodyMode::CountTokens { from, to } => from != to,
+            JsonBodyMode::CountTokens {
+                is_encoded_anew, ..
+            } => is_encoded_anew,
         }
     }
 
@@ -140,11 +158,15 @@ impl JsonBody {
     fn finish(&mut self, observer: &mut ResponseObserver) -> Result<ChunkedBytes, ApiError> {
         let body = self.buffer.take();
         match &self.mode {
-            JsonBodyMode::CountTokens { from, to } => {
+            JsonBodyMode::CountTokens {
+                from,
+                to,
+                is_encoded_anew,
+            } => {
                 let translated = count_tokens::translate_count(*from, *to, &body)?;
-                Ok(ChunkedBytes::from(match from == to {
-                    true => body,
-                    false => translated.into(),
+                Ok(ChunkedBytes::from(match is_encoded_anew {
+                    false => body,
+                    true => translated.into(),
                 }))
             }
             JsonBodyMode::Passthrough(format, name) => {

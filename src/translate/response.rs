@@ -10,12 +10,16 @@ use super::stream::StreamTranslator;
 use super::unexpected_json::UnexpectedJson;
 use super::upstream_error::unexpected_content_type;
 use super::usage::{self, MeasuredUsage};
+use crate::event_stream::EVENT_STREAM;
 use crate::formats::{
-    ConversationCodec, Framing, InterruptedStream, Operation, ResponseObserver, ResponseOptions,
+    BedrockStream, ConversationCodec, Framing, InterruptedStream, Operation, ResponseObserver,
+    ResponseOptions,
 };
 use crate::json::ChunkedBytes;
 use crate::model::{ApiError, Format, Losses, SignedParts};
 use crate::sse::{SseFrames, SseWriter};
+
+const SSE: &str = "text/event-stream";
 
 /// How much of a response must have come before any of it may be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +33,8 @@ pub enum ResponseMode {
 /// Translates the chunks of a response body as they come.
 pub struct ResponseTranslator {
     handler: ResponseHandler,
+    /// Set where the upstream's stream is an event stream of AWS: what the handler gets is made from it.
+    event_stream: Option<Box<BedrockStream>>,
     client: Format,
     /// The client's stream is a JSON array.
     is_array: bool,
@@ -90,11 +96,37 @@ impl ResponseTranslator {
                 .filter(|_| stores_response),
             stored_response: None,
             handler,
+            event_stream: None,
             client,
             is_array,
             observer: ResponseObserver::default(),
             limit,
         })
+    }
+
+    /// Chooses the translation for an upstream that frames its streams as AWS does. Its counts of tokens have another
+    /// body as well.
+    pub fn of_bedrock(
+        client: Format,
+        upstream: Format,
+        summary: &RequestSummary,
+        options: ResponseOptions,
+        content_type: &str,
+        limit: usize,
+    ) -> Result<ResponseTranslator, ApiError> {
+        let mime = content_type.split(';').next().unwrap_or("").trim();
+        let is_event_stream = mime.eq_ignore_ascii_case(EVENT_STREAM);
+        let content_type = match is_event_stream {
+            true => SSE,
+            false => content_type,
+        };
+        let new = ResponseTranslator::new(client, upstream, summary, options, content_type, limit);
+        let mut translator = new?;
+        translator.event_stream = is_event_stream.then(Box::default);
+        if let ResponseHandler::Json(body) = &mut translator.handler {
+            body.encode_count_anew();
+        }
+        Ok(translator)
     }
 
     /// Reserves memory for a body of the `content-length` that the upstream announced.
@@ -106,12 +138,14 @@ impl ResponseTranslator {
 
     /// Returns how many bytes wait for the rest of their document or event.
     pub fn buffered(&self) -> usize {
-        match &self.handler {
+        let handled = match &self.handler {
             ResponseHandler::Json(body) => body.buffered(),
             ResponseHandler::Passthrough(stream) => stream.buffered(),
             ResponseHandler::Stream(stream) => stream.buffered(),
             ResponseHandler::ArrayPassthrough(_) | ResponseHandler::UnexpectedJson(_) => 0,
-        }
+        };
+        let event_stream = self.event_stream.as_ref();
+        handled + event_stream.map_or(0, |stream| stream.buffered())
     }
 
     /// Returns how much of the response must have come before any of it may be sent.
@@ -129,7 +163,8 @@ impl ResponseTranslator {
         match &self.handler {
             ResponseHandler::Json(body) if body.is_translated() => Some("application/json"),
             ResponseHandler::Stream(_) if self.is_array => Some("application/json"),
-            ResponseHandler::Stream(_) => Some("text/event-stream"),
+            ResponseHandler::Stream(_) => Some(SSE),
+            ResponseHandler::Passthrough(_) if self.event_stream.is_some() => Some(SSE),
             ResponseHandler::Json(_)
             | ResponseHandler::Passthrough(_)
             | ResponseHandler::ArrayPassthrough(_)
@@ -144,7 +179,18 @@ impl ResponseTranslator {
         chunk: &mut Option<Bytes>,
         end: bool,
     ) -> Result<(), ApiError> {
-        let bytes = chunk.take().unwrap_or_default();
+        let mut bytes = chunk.take().unwrap_or_default();
+        let decoded = match &mut self.event_stream {
+            Some(stream) => {
+                let mut out = SseWriter::default();
+                let decoded = stream.decode_chunk(&bytes, end, self.limit, &mut out);
+                bytes = out.take();
+                decoded
+            }
+            None => Ok(()),
+        };
+        // A stream that is broken has no end of its own.
+        let end = end && decoded.is_ok();
         let translated = match &mut self.handler {
             ResponseHandler::Json(body) => {
                 body.push(bytes, end, self.limit, &mut self.observer, chunk)
@@ -175,7 +221,7 @@ impl ResponseTranslator {
                 .conversation_codec
                 .filter(|_| self.stored_response.is_none());
         }
-        translated
+        translated.and(decoded)
     }
 
     /// Takes the chunks after the last one that was translated: a long document is not joined.

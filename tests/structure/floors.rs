@@ -7,7 +7,7 @@ use std::path::Path;
 const FLOORS: [(u8, &[&str]); 9] = [
     (0, &["model"]),
     (1, &["json"]),
-    (2, &["sse"]),
+    (2, &["sse", "event_stream"]),
     (3, &["formats"]),
     (4, &["translate", "config"]),
     (5, &["runtime", "store", "journal", "catalog", "metrics"]),

@@ -1,5 +1,7 @@
-//! Server-sent events are parsed as another parser does, however they are split into chunks, and no byte is lost.
+//! Server-sent events are parsed as another parser does, however they are split into chunks, and no byte is lost. Event
+//! streams of AWS are parsed alike however they are split, and give back what was written.
 
+use crate::event_stream::{EventStreamError, EventStreamMessages, encode_event_stream_message};
 use crate::sse::{SseFrame, SseFrames};
 use bytes::Bytes;
 use sse_core::{SseDecoder, SseEvent};
@@ -15,6 +17,7 @@ pub fn check(data: &[u8]) {
     let position = |parameter: u8| body.len() * usize::from(parameter) / 256;
     let [first, second] = input.parameters;
     let (first, second) = (position(first.min(second)), position(first.max(second)));
+    check_event_stream(body, first, second);
     let whole = parse(&[body]);
     assert_eq!(
         whole,
@@ -26,6 +29,37 @@ pub fn check(data: &[u8]) {
     if str::from_utf8(body).is_ok() {
         assert_eq!(Some(whole.0), parse_by_sse_core(body).or(None));
     }
+}
+
+/// Checks bytes as they are, and in messages that are right.
+fn check_event_stream(body: &[u8], first: usize, second: usize) {
+    let chunks = [&body[..first], &body[first..second], &body[second..]];
+    assert_eq!(parse_event_stream(&[body]), parse_event_stream(&chunks));
+    let mut written = Vec::new();
+    for chunk in chunks {
+        encode_event_stream_message(&[(":message-type", "event")], chunk, &mut written);
+    }
+    let expected = chunks.map(<[u8]>::to_vec).to_vec();
+    let read = parse_event_stream(&[&written]);
+    assert_eq!(read, (expected, Ok(())));
+    let cut = written.len() * (first + 1) / (body.len() + 2);
+    let parts = [&written[..cut], &written[cut..]];
+    assert_eq!(parse_event_stream(&parts), read);
+}
+
+/// Returns the payloads of an event stream, and how it ended.
+fn parse_event_stream(chunks: &[&[u8]]) -> (Vec<Vec<u8>>, Result<(), EventStreamError>) {
+    let (mut messages, mut payloads) = (EventStreamMessages::default(), Vec::new());
+    for chunk in chunks {
+        let pushed = messages.push(chunk, 1 << 20, |message| {
+            payloads.push(message.payload.to_vec());
+        });
+        if pushed.is_err() {
+            return (payloads, pushed);
+        }
+    }
+    let finished = messages.finish();
+    (payloads, finished)
 }
 
 /// Returns the events by our parser, and all bytes of its frames.

@@ -19,6 +19,8 @@ struct MessagesTokenCount {
 from_json! {
     struct RawMessagesTokenCount {
         "input_tokens" => input_tokens: Option<u64>,
+        // The name of AWS Bedrock.
+        "inputTokens" => bedrock_tokens: Option<u64>,
         "error" => error: Option<Present>,
     }
 }
@@ -47,7 +49,12 @@ impl TokenCounter for MessagesTokenCounter {
     fn decode_count(&self, body: &[u8]) -> Result<u64, ApiError> {
         match decode_response_body(body)? {
             RawMessagesTokenCount { error: Some(_), .. } => Err(error::decode(200, body)),
-            RawMessagesTokenCount { input_tokens, .. } => input_tokens
+            RawMessagesTokenCount {
+                input_tokens,
+                bedrock_tokens,
+                ..
+            } => input_tokens
+                .or(bedrock_tokens)
                 .ok_or_else(|| ApiError::bad_gateway("the upstream's count has no input_tokens")),
         }
     }

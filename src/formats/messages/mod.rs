@@ -1,5 +1,6 @@
 //! The messages format, which is Anthropic Messages: `POST /v1/messages`.
 
+mod bedrock;
 mod block_fields;
 mod blocks;
 mod call_ids;
@@ -35,6 +36,11 @@ mod usage;
 
 use bytes::Bytes;
 use http::HeaderName;
+
+pub use bedrock::{
+    AWS_ERROR_TYPE, BedrockStream, counting_model, decode_aws_error, encode_bedrock_count,
+    is_expired_credential,
+};
 
 use super::chat;
 use super::field_placement::place_fields;

@@ -8,6 +8,8 @@ use jiff::Timestamp;
 use jiff::fmt::rfc2822;
 use pingora_http::ResponseHeader;
 
+use crate::formats::AWS_ERROR_TYPE;
+
 /// Room for these, and for the headers that the gateway adds for the client.
 const HEADERS: usize = 24;
 
@@ -16,7 +18,13 @@ pub(in crate::proxy) fn allowed(header: &ResponseHeader) -> ResponseHeader {
     let (mut parts, ()) = http::Response::new(()).into_parts();
     parts.status = header.status;
     parts.headers.reserve(HEADERS);
-    for name in [CONTENT_TYPE, CONTENT_ENCODING, CONTENT_LENGTH, RETRY_AFTER] {
+    for name in [
+        CONTENT_TYPE,
+        CONTENT_ENCODING,
+        CONTENT_LENGTH,
+        RETRY_AFTER,
+        AWS_ERROR_TYPE,
+    ] {
         if let Some(value) = header.headers.get(&name) {
             parts.headers.insert(name, value.clone());
         }
@@ -32,6 +40,11 @@ pub(in crate::proxy) fn content_encoding(header: &ResponseHeader) -> Option<&Hea
 pub(in crate::proxy) fn content_type(header: &ResponseHeader) -> &str {
     let value = header.headers.get(CONTENT_TYPE);
     value.and_then(|value| value.to_str().ok()).unwrap_or("")
+}
+
+/// The name of an error of AWS.
+pub(in crate::proxy) fn aws_error_type(header: &ResponseHeader) -> Option<&str> {
+    header.headers.get(AWS_ERROR_TYPE)?.to_str().ok()
 }
 
 /// The announced length of the body, or nothing.

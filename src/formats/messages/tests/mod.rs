@@ -1,5 +1,6 @@
 //! Tests of the codec: bodies in, bodies and events out.
 
+mod bedrock;
 mod count_tokens;
 mod media;
 mod request;
