@@ -48,6 +48,8 @@ pub struct Provider {
     variables: Vec<(String, Vec<String>)>,
     /// The hosts for some values of the placeholder in the base URLs.
     hosts: Vec<(String, String)>,
+    /// The service of AWS that requests are signed for where no key is set.
+    pub(super) aws_service: Option<String>,
     /// Keys of an upstream and their values, as written.
     shape: Vec<(YamlKey, YamlNode)>,
 }
@@ -165,6 +167,7 @@ fn parse_provider(
     let flags = table.take("capabilities");
     let flags = flags.and_then(|field| reader.table("capabilities", field));
     let flags = flags.map(|table| capabilities::parse(reader, table));
+    let aws_service = reader.optional(&mut table, "aws_service", values::name);
     let variables = parse_variables(reader, &mut table);
     let hosts = parse_hosts(reader, &mut table);
     let shape = SHAPE_KEYS.into_iter().filter_map(|name| {
@@ -183,6 +186,7 @@ fn parse_provider(
         headers: sent,
         formats: formats.filter(|formats| !formats.is_empty())?,
         capabilities: flags.unwrap_or_default(),
+        aws_service,
         variables,
         hosts,
         shape,
@@ -297,7 +301,8 @@ mod tests {
                     base_url.tls || is_local,
                     "{name} sends its key in the clear"
                 );
-                assert_eq!(is_local, !provider.needs_key, "{name}");
+                let is_signed = provider.aws_service.is_some();
+                assert_eq!(is_local || is_signed, !provider.needs_key, "{name}");
             }
             let mut capabilities = Capabilities::default();
             for (flag, value) in &provider.capabilities {

@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use auth::{Auth, CommandSource, CredentialSource, Secret};
+pub use auth::{Auth, AwsSource, CommandSource, CredentialSource, Secret};
 pub use connection::{ClientCertificate, ProxyConfig, UpstreamTls};
 pub use images::{FilesConfig, ImagesConfig, TasksConfig};
 pub use request_shape::{

@@ -16,12 +16,25 @@ const OUTPUT_LIMIT: u64 = 64 << 10;
 /// How often it is looked whether a program has ended that has closed its output.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Runs the program, without a shell, and reads the token that it prints: as it is, or as JSON with `access_token` and
-/// `expires_in`.
+/// Reads the token that a program prints: as it is, or as JSON with `access_token` and `expires_in`.
 pub(super) async fn fetch(source: &CommandSource) -> Result<NewCredential, String> {
     let program = &source.program;
+    let output = run(program, &source.arguments).await?;
+    let output = output.trim_ascii();
+    if output.starts_with(b"{") {
+        return TokenResponse::decode(output)?.into_credential(Some(source.ttl));
+    }
+    let token = str::from_utf8(output).unwrap_or_default();
+    if token.is_empty() {
+        return Err(format!("{program} printed no token"));
+    }
+    NewCredential::bearer(token, source.ttl)
+}
+
+/// Runs a program, without a shell, and returns what it prints.
+pub(super) async fn run(program: &str, arguments: &[String]) -> Result<Vec<u8>, String> {
     let child = Command::new(program)
-        .args(&source.arguments)
+        .args(arguments)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         // It may hold secrets, and is for whoever runs the program by hand.
@@ -33,18 +46,10 @@ pub(super) async fn fetch(source: &CommandSource) -> Result<NewCredential, Strin
     let output = output.map_err(|error| format!("the output of {program} is lost: {error}"))?;
     let status = running.status().await;
     let status = status.map_err(|error| format!("{program} cannot be waited for: {error}"))?;
-    if !status.success() {
-        return Err(format!("{program} ended with {status}"));
+    match status.success() {
+        true => Ok(output),
+        false => Err(format!("{program} ended with {status}")),
     }
-    let output = output.trim_ascii();
-    if output.starts_with(b"{") {
-        return TokenResponse::decode(output)?.into_credential(Some(source.ttl));
-    }
-    let token = str::from_utf8(output).unwrap_or_default();
-    if token.is_empty() {
-        return Err(format!("{program} printed no token"));
-    }
-    NewCredential::bearer(token, source.ttl)
 }
 
 /// A program that is ended if nobody waits for it any more.

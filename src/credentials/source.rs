@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 
+use super::aws;
 use super::command;
 use super::new_credential::NewCredential;
 use super::token_client::TokenClient;
@@ -16,7 +17,7 @@ pub trait CredentialFetcher: Send + Sync + 'static {
 /// Fetches from the sources of the config.
 #[derive(Default)]
 pub struct SourceFetcher {
-    _client: TokenClient,
+    client: TokenClient,
 }
 
 #[async_trait]
@@ -24,6 +25,7 @@ impl CredentialFetcher for SourceFetcher {
     async fn fetch(&self, source: &CredentialSource) -> Result<NewCredential, String> {
         match source {
             CredentialSource::Command(source) => command::fetch(source).await,
+            CredentialSource::Aws(source) => aws::fetch(source, &self.client).await,
         }
     }
 }
@@ -32,5 +34,10 @@ impl CredentialFetcher for SourceFetcher {
 pub(super) fn secrets(source: &CredentialSource) -> Vec<&str> {
     match source {
         CredentialSource::Command(source) => source.arguments.iter().map(String::as_str).collect(),
+        CredentialSource::Aws(source) => {
+            let secrets = [&source.secret_access_key, &source.session_token];
+            let secrets = secrets.into_iter().flatten().map(|secret| secret.expose());
+            secrets.chain(source.access_key_id.as_deref()).collect()
+        }
     }
 }

@@ -13,6 +13,7 @@ use tokio::time::timeout;
 
 use super::context::RequestContext;
 use super::gateway::Gateway;
+use super::large_body;
 use super::timer::{is_downstream, unless_gone};
 use super::upstream::session::UpstreamRequest;
 use crate::credentials;
@@ -89,6 +90,9 @@ pub(super) fn with_credential(
     let mut parts: http::request::Parts = header.into();
     let (first, mut rest) = body.clone();
     let mut chunks = std::iter::once(first).chain(std::iter::from_fn(|| rest.next_chunk()));
-    credentials::apply(credential, &mut parts, &mut chunks);
+    let length = body.0.len() + body.1.len();
+    large_body::process(length, || {
+        credentials::apply(credential, &mut parts, &mut chunks);
+    });
     parts.into()
 }

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use http::HeaderValue;
+use jiff::Timestamp;
+use secrecy::{ExposeSecret as _, SecretString};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
@@ -28,6 +30,29 @@ pub struct Credential {
 pub enum CredentialValue {
     /// The value of the header `authorization`, with the word `Bearer`.
     Bearer(HeaderValue),
+    /// Signs each request.
+    Aws {
+        credentials: AwsCredentials,
+        scope: SigningScope,
+    },
+}
+
+/// A key of AWS.
+#[derive(Debug, Clone)]
+pub struct AwsCredentials {
+    pub access_key_id: String,
+    pub secret_access_key: SecretString,
+    /// Only of credentials that expire.
+    pub session_token: Option<SecretString>,
+    /// Absent: they do not expire.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// The part of AWS that a signature is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SigningScope {
+    pub region: String,
+    pub service: String,
 }
 
 impl CredentialValue {
@@ -37,6 +62,14 @@ impl CredentialValue {
             CredentialValue::Bearer(value) => {
                 let value = value.as_bytes();
                 vec![value.strip_prefix(b"Bearer ").unwrap_or(value)]
+            }
+            CredentialValue::Aws { credentials, .. } => {
+                let token = credentials.session_token.iter();
+                let secrets = [&credentials.secret_access_key].into_iter().chain(token);
+                let secrets = secrets.map(|secret| secret.expose_secret().as_bytes());
+                secrets
+                    .chain([credentials.access_key_id.as_bytes()])
+                    .collect()
             }
         }
     }

@@ -26,7 +26,9 @@ pub use account::{
 };
 pub use body_memory::{BodyMemoryShare, NoBodyMemory};
 pub use conversations::{ConversationError, Conversations, KeySignatures, StoredConversationTurn};
-pub use credential::{Credential, CredentialValue, FetchedCredential};
+pub use credential::{
+    AwsCredentials, Credential, CredentialValue, FetchedCredential, SigningScope,
+};
 pub use discovery::{DiscoveredModels, UpstreamDiscovery};
 pub use fair_shares::{FairShares, MemoryShare};
 pub use health::Health;

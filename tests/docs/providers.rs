@@ -10,7 +10,7 @@ const PAGE: &str = "docs/providers.md";
 pub fn check() {
     let page = read(PAGE);
     let (_, table) = page.split_once("## The presets").expect("the section");
-    let rows = Regex::new(r"(?m)^\| `([a-z]+)` \| (.+) \| (.+) \| (.+) \|$").expect("a pattern");
+    let rows = Regex::new(r"(?m)^\| `([a-z-]+)` \| (.+) \| (.+) \| (.+) \|$").expect("a pattern");
     let described: Vec<[String; 4]> = rows
         .captures_iter(table)
         .map(|row| [1, 2, 3, 4].map(|column| row[column].to_owned()))

@@ -2,7 +2,7 @@
 
 mod access_log;
 mod admin;
-
+mod bedrock;
 mod bodies;
 mod browsers;
 mod cloud_clients;

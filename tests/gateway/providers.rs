@@ -72,7 +72,11 @@ async fn every_preset_serves_clients_of_every_format() {
             } else {
                 spoken[0]
             };
-            assert_eq!(echo["path"], path_of(expected, name), "{name}, {client}");
+            let path = match name.as_str() {
+                "bedrock" => "/model/bedrock/invoke".to_owned(),
+                _ => path_of(expected, name),
+            };
+            assert_eq!(echo["path"], path, "{name}, {client}");
             let header = provider.key_header.as_deref().unwrap_or("authorization");
             let key = provider.keys.first().map(|key| match &provider.key_header {
                 Some(_) => format!("key-in-{key}"),

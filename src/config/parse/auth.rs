@@ -4,20 +4,28 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 
+use super::aws_auth;
+use super::template_values::TemplateValues;
+use crate::config::providers::Provider;
 use crate::config::settings::{Auth, CommandSource, CredentialSource};
 use crate::config::table::{ConfigField, ConfigReader};
 use crate::config::tree::YamlKind;
 use crate::config::values;
 
 /// The kinds of credentials.
-const KINDS: [&str; 4] = ["bearer", "header", "query", "command"];
+const KINDS: [&str; 5] = ["bearer", "header", "query", "command", "aws"];
 
 /// How long the token of a command is used. Those of all clouds live for an hour at least.
 const DEFAULT_TTL: Duration = Duration::from_secs(15 * 60);
 
 /// `{bearer: SECRET}`, `{header: {name: NAME, value: SECRET}}`, `{query: …}`, a source that credentials are fetched from, or
 /// `none`.
-pub fn parse(reader: &mut ConfigReader, field: ConfigField) -> Option<Auth> {
+pub fn parse(
+    reader: &mut ConfigReader,
+    field: ConfigField,
+    provider: Option<&Provider>,
+    template_values: &TemplateValues,
+) -> Option<Auth> {
     if let YamlKind::Scalar(_) = field.node.kind {
         // Whoever forgot the key "bearer" wrote a secret here.
         reader.hidden(field, none);
@@ -53,6 +61,10 @@ pub fn parse(reader: &mut ConfigReader, field: ConfigField) -> Option<Auth> {
         }
         "header" => parse_header(reader, field),
         "query" => parse_parameter(reader, field),
+        "aws" => {
+            let source = aws_auth::parse(reader, field, provider, template_values)?;
+            Some(Auth::Fetched(CredentialSource::Aws(source)))
+        }
         _ => {
             let source = parse_command(reader, field, ttl)?;
             Some(Auth::Fetched(CredentialSource::Command(source)))
@@ -94,7 +106,7 @@ fn parse_command(
 /// The header that a fetched credential is sent in.
 pub const fn header_of(source: &CredentialSource) -> &'static str {
     match source {
-        CredentialSource::Command(_) => "authorization",
+        CredentialSource::Command(_) | CredentialSource::Aws(_) => "authorization",
     }
 }
 

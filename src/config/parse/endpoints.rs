@@ -1,11 +1,12 @@
 //! Where an upstream is and what it speaks: `format` and `base_url`, `formats`, or the preset of `provider`.
 
 use super::auth::key_auth;
+use super::aws_auth;
 use super::template_values::TemplateValues;
 use crate::config::base_url::doubled_path;
 use crate::config::problem::Position;
 use crate::config::providers::{Provider, parse_formats};
-use crate::config::settings::{Auth, BaseUrl};
+use crate::config::settings::{Auth, BaseUrl, CredentialSource};
 use crate::config::table::{ConfigReader, ConfigTable, Located};
 use crate::config::values;
 use crate::model::Format;
@@ -153,11 +154,16 @@ fn moved(provider: &Provider, base_url: &BaseUrl) -> Vec<(Format, BaseUrl)> {
 pub fn preset_auth(
     reader: &mut ConfigReader,
     provider: &Provider,
+    template_values: &TemplateValues,
     position: Position,
 ) -> Option<Auth> {
     let mut set = provider.keys.iter().filter_map(|name| (reader.env)(name));
     let secret = set.find(|secret| !secret.is_empty());
     let Some(secret) = secret else {
+        if provider.aws_service.is_some() {
+            let source = aws_auth::of_preset(reader, provider, template_values, position)?;
+            return Some(Auth::Fetched(CredentialSource::Aws(source)));
+        }
         if provider.needs_key {
             let keys: Vec<&str> = provider.keys.iter().map(String::as_str).collect();
             let message = format!(

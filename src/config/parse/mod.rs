@@ -1,6 +1,7 @@
 //! Parses the YAML tree into settings: a file per entry of the config, a function per table.
 
 mod auth;
+mod aws_auth;
 mod endpoints;
 mod images;
 mod journal;

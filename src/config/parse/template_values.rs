@@ -13,6 +13,8 @@ const NAMES: [&str; 4] = ["project", "location", "region", "resource"];
 /// The values of one upstream.
 pub struct TemplateValues {
     values: Vec<TemplateValue>,
+    /// A value that a base URL needs is missing, which has been reported.
+    lacks_value: Cell<bool>,
     provider: Option<&'static Provider>,
 }
 
@@ -57,6 +59,7 @@ impl TemplateValues {
         }
         TemplateValues {
             values: found,
+            lacks_value: Cell::new(false),
             provider,
         }
     }
@@ -108,6 +111,7 @@ impl TemplateValues {
                     self.advice(name)
                 );
                 reader.problems.add(position, message);
+                self.lacks_value.set(true);
                 return None;
             }
         };
@@ -118,6 +122,11 @@ impl TemplateValues {
             host,
             ..base_url.clone()
         })
+    }
+
+    /// Whether a value that a base URL needs is missing, which has been reported.
+    pub fn lacks_value(&self) -> bool {
+        self.lacks_value.get()
     }
 
     /// Warns of values that nothing has a placeholder for.

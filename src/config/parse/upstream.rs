@@ -94,13 +94,13 @@ fn parse(
         &values,
         endpoints.as_ref(),
     );
-    values.warn_of_unused(reader);
     let auth = table.take("auth");
-    let own_auth = auth.map(|field| auth::parse(reader, field));
+    let own_auth = auth.map(|field| auth::parse(reader, field, provider, &values));
     let auth = own_auth.unwrap_or_else(|| {
         let preset = preset.as_ref()?;
-        preset_auth(reader, preset.value, preset.position)
+        preset_auth(reader, preset.value, &values, preset.position)
     });
+    values.warn_of_unused(reader);
     let headers = table.take("headers");
     let headers = headers.map(|field| parse_headers(reader, field, auth.as_ref()));
     let headers = with_preset_headers(headers.unwrap_or_default(), provider);

@@ -26,6 +26,7 @@ pub enum Auth {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum CredentialSource {
     Command(CommandSource),
+    Aws(AwsSource),
 }
 
 /// A program that prints a token.
@@ -35,6 +36,22 @@ pub struct CommandSource {
     pub arguments: Vec<String>,
     /// How long a token is used that does not say so itself.
     pub ttl: Duration,
+}
+
+/// Credentials of AWS, which sign each request. What is absent is found as the tools of AWS find it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct AwsSource {
+    pub region: String,
+    /// The service that requests are signed for.
+    pub service: String,
+    pub access_key_id: Option<String>,
+    pub secret_access_key: Option<Secret>,
+    pub session_token: Option<Secret>,
+    pub profile: Option<String>,
+    pub role_arn: Option<String>,
+    pub role_session_name: Option<String>,
+    pub external_id: Option<String>,
+    pub web_identity_token_file: Option<String>,
 }
 
 /// A secret of the config that can be compared, but is never shown.

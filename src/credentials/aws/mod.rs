@@ -1,0 +1,10 @@
+//! Credentials for AWS: where they come from, and how a request is signed with them.
+
+mod chain;
+mod documents;
+mod fetch;
+mod shared_files;
+mod signature;
+
+pub(super) use fetch::fetch;
+pub(super) use signature::{RequestToSign, body_hash, sign};
