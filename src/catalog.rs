@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::config::{Amount, ModelConfig};
+use crate::formats::Operation;
 use crate::model::{ApiError, Format};
 
 /// A config has no release dates, and SDKs require one. The epoch is what the messages format
@@ -272,7 +273,7 @@ struct NativeRecord<'a> {
     description: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     output_token_limit: Option<u64>,
-    supported_generation_methods: [&'static str; 3],
+    supported_generation_methods: &'static [&'static str],
     #[serde(skip_serializing_if = "Option::is_none")]
     thinking: Option<bool>,
 }
@@ -323,8 +324,15 @@ fn native_record(entry: CatalogEntry<'_>) -> NativeRecord<'_> {
         display_name: entry.id,
         description: format!("{} model of {}", model.model_type, model.provider),
         output_token_limit: model.max_output_tokens,
-        supported_generation_methods: ["generateContent", "streamGenerateContent", "countTokens"],
+        supported_generation_methods: native_methods(model),
         thinking: thinks.then_some(true),
+    }
+}
+
+fn native_methods(model: &ModelConfig) -> &'static [&'static str] {
+    match model.usual_operation() {
+        Operation::Embed(_) => &["embedContent", "batchEmbedContents", "countTokens"],
+        _ => &["generateContent", "streamGenerateContent", "countTokens"],
     }
 }
 

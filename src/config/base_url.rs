@@ -1,11 +1,12 @@
 //! Warns of base URLs that already have a part of the path that the gateway appends.
 
 use super::settings::BaseUrl;
-use crate::formats::{Framing, Operation};
+use crate::formats::{EmbedMethod, Framing, Operation};
 use crate::model::Format;
 
-const OPERATIONS: [Operation; 4] = [
+const OPERATIONS: [Operation; 5] = [
     Operation::Generate,
+    Operation::Embed(EmbedMethod::Batch),
     Operation::Stream(Framing::Sse),
     Operation::CountTokens,
     Operation::Edit,

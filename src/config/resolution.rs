@@ -49,7 +49,8 @@ pub fn resolution(config: &Config, name: &str) -> Result<String, String> {
             let upstream = upstreams.filter(|upstream| upstream.name == target.name);
             let sent = sent_name(model, target, &asked, found.matched);
             let fallback = if visited.len() > 1 { &*asked } else { "" };
-            table.add_rows(upstream.flat_map(|upstream| rows(upstream, target, &sent, fallback)));
+            let sent = (&*sent, model.usual_operation());
+            table.add_rows(upstream.flat_map(|upstream| rows(upstream, target, sent, fallback)));
         }
         let fallbacks = model.fallbacks.iter().rev();
         waiting.extend(fallbacks.map(|name| Cow::Owned(fill(name, found.matched))));
@@ -61,14 +62,14 @@ pub fn resolution(config: &Config, name: &str) -> Result<String, String> {
 fn rows(
     upstream: &UpstreamConfig,
     target: &TargetConfig,
-    sent: &str,
+    (sent, operation): (&str, Operation),
     fallback: &str,
 ) -> Vec<[String; 7]> {
     let others = upstream.other_formats.iter();
     let others = others.map(|(format, base_url)| (*format, base_url));
     let formats = [(upstream.format, &upstream.base_url)];
     let row = |(format, base_url): (Format, &BaseUrl)| {
-        let path = format.codec().upstream_path(Operation::Generate, sent);
+        let path = format.codec().upstream_path(operation, sent);
         [
             with_condition(&upstream.name, target),
             sent.to_owned(),

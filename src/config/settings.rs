@@ -25,6 +25,7 @@ pub use upstream::{
 };
 
 use super::problem::{Position, Problem};
+use crate::formats::{EmbedMethod, Operation};
 use crate::model::Money;
 
 #[derive(Debug, Clone)]
@@ -297,6 +298,29 @@ impl ModelConfig {
     /// Tells whether the model returns images only.
     pub fn is_image_model(&self) -> bool {
         self.model_type == "image"
+    }
+
+    /// Tells whether the model may be asked for an operation. What stands for the models of an upstream may be of any
+    /// type, and a feature with the name of a type is a further one.
+    pub fn serves(&self, operation: Operation) -> bool {
+        match operation.model_type() {
+            Some(wanted) => {
+                let mut types = self.features.iter().chain([&self.model_type]);
+                self.origin != ModelOrigin::Listed || types.any(|own| own == wanted)
+            }
+            None => {
+                operation == Operation::CountTokens
+                    || !Operation::MODEL_TYPES.contains(&&*self.model_type)
+            }
+        }
+    }
+
+    /// The operation that models of this type are asked for.
+    pub fn usual_operation(&self) -> Operation {
+        match &*self.model_type {
+            "embedding" => Operation::Embed(EmbedMethod::Batch),
+            _ => Operation::Generate,
+        }
     }
 
     pub fn has_image_output(&self) -> bool {

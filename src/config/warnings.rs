@@ -44,8 +44,18 @@ pub fn add_warnings(config: &Config, names: &DeclaredNames, warnings: &mut Probl
         .filter(|upstream| upstream.format == Format::Images)
         .map(|upstream| upstream.name.as_str())
         .collect();
+    let embedding_upstreams: HashSet<&str> = config
+        .upstreams
+        .iter()
+        .filter(|upstream| {
+            let mut formats = upstream.formats();
+            formats.any(|format| format.codec().embedding_codec().is_some())
+        })
+        .map(|upstream| upstream.name.as_str())
+        .collect();
     for (entry, declared) in config.models.iter().zip(&names.models) {
         image_targets(entry, declared, &image_upstreams, warnings);
+        embedding_targets(entry, declared, &embedding_upstreams, warnings);
         let position = declared.id.as_ref().map(|id| id.position);
         for message in model(&prices, entry) {
             warnings.add(position.unwrap_or(Position::START), message);
@@ -111,6 +121,27 @@ fn image_targets(
         let message = format!(
             "models.{}: its upstream {} generates images only, but model_type is {:?}; write model_type: image",
             model.id, target.value.name, model.model_type
+        );
+        warnings.add(target.position, message);
+    }
+}
+
+/// Warns of a model of embeddings whose upstream has none.
+fn embedding_targets(
+    model: &ModelConfig,
+    declared: &DeclaredModel,
+    embedding_upstreams: &HashSet<&str>,
+    warnings: &mut Problems,
+) {
+    if model.model_type != "embedding" {
+        return;
+    }
+    let targets = declared.targets.iter();
+    for target in targets.filter(|target| !embedding_upstreams.contains(target.value.name.as_str()))
+    {
+        let message = format!(
+            "models.{}: its upstream {} has no embeddings; use one of the format chat, responses or native",
+            model.id, target.value.name
         );
         warnings.add(target.position, message);
     }
@@ -261,6 +292,12 @@ fn model(prices: &ModelPrices<'_>, model: &ModelConfig) -> Vec<String> {
                 other.model_type, model.model_type
             ));
         }
+    }
+    if model.model_type == "embedding" && !model.fallbacks.is_empty() {
+        found.push(format!(
+            "models.{id}: its fallbacks answer with vectors of another model, which cannot be compared with its own; \
+             remove them, and name several upstreams of the same model instead"
+        ));
     }
     found.extend(unreachable(model));
     found.extend(only_conditions(model));

@@ -58,6 +58,20 @@ pub(super) fn decode_unique_members<'a, const N: usize>(
     })
 }
 
+/// Decodes such fields of an object in a list of the body; `parent` names the list.
+pub(super) fn decode_unique_item<'a, const N: usize>(
+    text: &'a str,
+    parent: &'static str,
+    spellings: [&[&'static str]; N],
+) -> Result<[UniqueField<'a>; N], ApiError> {
+    json::decode_unique(text, Some(parent), spellings).map_err(|error| match error {
+        UniqueFieldsError::Refused(api_error) => api_error,
+        UniqueFieldsError::Syntax(_) => {
+            ApiError::invalid(format!("`{parent}` must be an object")).at(parent)
+        }
+    })
+}
+
 /// The edit that sets such a field of the body.
 pub(super) fn set_field(body: &[u8], field: &UniqueField<'_>, value: &str) -> Edit {
     let written = field.written().map(|value| value.range_in(body));

@@ -10,6 +10,7 @@ use super::body::is_error_body;
 use super::capabilities::Capabilities;
 use super::conversation_codec::ConversationCodec;
 use super::dearer_setting::DearerSetting;
+use super::embedding_codec::EmbeddingCodec;
 use super::field_placement::{FieldPlacement, place_fields};
 use super::header_fields::HeaderFields;
 use super::json_bytes::to_json_string;
@@ -239,6 +240,10 @@ pub trait Codec: Sync {
 
     /// Returns the codec of the token counting endpoint, in the formats that have one.
     fn token_counter(&self) -> Option<&'static dyn TokenCounter> {
+        None
+    }
+    /// Returns the codec of the endpoint for embeddings, in the formats whose upstreams have one.
+    fn embedding_codec(&self) -> Option<&'static dyn EmbeddingCodec> {
         None
     }
     /// Returns the codec of stored responses, in the formats that have these.

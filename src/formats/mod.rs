@@ -10,6 +10,8 @@ mod codec;
 mod content_bytes;
 mod conversation_codec;
 mod dearer_setting;
+mod embedding_codec;
+mod embedding_vector;
 mod field_placement;
 mod free_text;
 mod header_fields;
@@ -37,13 +39,14 @@ use crate::model::Format;
 
 use body::{
     decode_event_data, decode_request_body, decode_response_body, decode_unique_fields,
-    decode_unique_members, error_message, missing_content, set_field,
+    decode_unique_item, decode_unique_members, error_message, missing_content, set_field,
 };
 pub use capabilities::{Capabilities, MessagesVersion, SearchUse, ThinkingStyle};
 pub use codec::{Codec, StreamDecoder, StreamEncoder};
 pub use content_bytes::ContentBytes;
 pub use conversation_codec::{ConversationCodec, ConversationItems, ItemReference};
 pub use dearer_setting::DearerSetting;
+pub use embedding_codec::{EmbeddingCodec, EmbeddingOptions, EmbeddingSummary, ObservedEmbeddings};
 pub use field_placement::FieldPlacement;
 pub use free_text::unwrap_free_text;
 pub use header_fields::HeaderFields;
@@ -57,8 +60,8 @@ pub use messages::{
 pub use model_list::ModelPage;
 pub use public_address::{is_public, is_public_https};
 pub use request_options::{
-    AsyncOption, Framing, ModelField, Operation, OutputLimit, RequestHead, ResponseOptions,
-    RoutingFields, UpstreamTarget,
+    AsyncOption, EmbedMethod, Framing, ModelField, Operation, OutputLimit, RequestHead,
+    ResponseOptions, RoutingFields, UpstreamTarget,
 };
 pub use response_observer::{InterruptedStream, Observation, ResponseObserver};
 pub use token_counter::{CountTokensRequest, TokenCounter};

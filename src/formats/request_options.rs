@@ -17,6 +17,48 @@ pub enum Operation {
     CountTokens,
     /// Images made from images.
     Edit,
+    /// Embeddings of texts.
+    Embed(EmbedMethod),
+}
+
+impl Operation {
+    /// The types of models that are asked for one operation only.
+    pub const MODEL_TYPES: [&str; 1] = ["embedding"];
+
+    /// The labels of all operations that have one.
+    pub const LABELS: [&str; 1] = ["embeddings"];
+
+    /// Returns the type of the models that do it, which are asked for nothing else. `None`: models of conversations
+    /// and images do it.
+    pub const fn model_type(self) -> Option<&'static str> {
+        match self {
+            Operation::Embed(_) => Some("embedding"),
+            Operation::Generate
+            | Operation::Stream(_)
+            | Operation::CountTokens
+            | Operation::Edit => None,
+        }
+    }
+
+    /// Returns the name in logs, metrics and usage records, where it is not that of the client's format.
+    pub const fn label(self) -> Option<&'static str> {
+        match self {
+            Operation::Embed(_) => Some("embeddings"),
+            Operation::Generate
+            | Operation::Stream(_)
+            | Operation::CountTokens
+            | Operation::Edit => None,
+        }
+    }
+}
+
+/// Which method of an endpoint for embeddings is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EmbedMethod {
+    /// One vector, in formats that have a method of its own for it.
+    Single,
+    /// A list of vectors.
+    Batch,
 }
 
 /// The framing of a stream.
@@ -89,6 +131,21 @@ pub struct RoutingFields<'a> {
     pub conversation: Option<ConversationState>,
     /// In formats that have it.
     pub async_option: Option<AsyncOption>,
+}
+
+impl<'a> RoutingFields<'a> {
+    /// The fields of a request that has no others than its model.
+    pub fn of_model(model: Option<ModelField<'a>>) -> RoutingFields<'a> {
+        RoutingFields {
+            model,
+            stream: false,
+            include_usage_edit: None,
+            output_limit: OutputLimit::default(),
+            is_background: false,
+            conversation: None,
+            async_option: None,
+        }
+    }
 }
 
 /// The `async` field of an image request, which is for the gateway and no upstream gets.

@@ -31,6 +31,7 @@ use labels::{
 };
 use upstream_gauges::UpstreamGauges;
 
+use crate::formats::Operation;
 use crate::model::Format;
 
 /// Histogram buckets: from a response out of memory to the longest reasoning that a client waits for.
@@ -39,8 +40,8 @@ const SECONDS: [f64; 17] = [
     120.0, 300.0,
 ];
 
-/// The formats, and one more for requests without a format.
-const FORMATS: usize = Format::EVERY.len() + 1;
+/// The formats, the operations that are counted apart, and one more for requests without a format.
+const FORMATS: usize = Format::EVERY.len() + Operation::LABELS.len() + 1;
 
 pub struct Metrics {
     registry: Registry,

@@ -9,14 +9,16 @@ use super::cost::CostCounter;
 use super::label_map::{ModelMetrics, TOKEN_KINDS};
 use super::labels::{CostLabels, FormatLabel, ModelLabels, RequestLabels, TokenLabels};
 use super::{FORMATS, Metrics};
+use crate::formats::Operation;
 use crate::model::{Format, Money};
 use crate::translate::MeasuredUsage;
 
 /// One request that has ended, however it ended.
 #[derive(Debug, Clone)]
 pub struct ServedRequest<'a> {
-    /// Absent for requests without a format: the public catalog, an unknown path.
-    pub format: Option<Format>,
+    /// The name of a format or of an operation. Absent for requests without a format: the public catalog, an unknown
+    /// path.
+    pub format: Option<&'static str>,
     /// A configured id, or empty: unchecked client input must never become a label.
     pub model: &'a str,
     /// A configured name, or empty when no upstream answered.
@@ -34,11 +36,19 @@ pub struct ServedRequest<'a> {
     pub cost: Option<Money>,
 }
 
+/// The place of a label in `by_format`; the last is for requests without one.
+fn place_of(label: Option<&str>) -> usize {
+    let formats = Format::EVERY.iter().map(|format| format.name());
+    let mut labels = formats.chain(Operation::LABELS);
+    let place = label.and_then(|label| labels.position(|known| known == label));
+    place.unwrap_or(FORMATS - 1)
+}
+
 impl Metrics {
     pub fn record_request(&self, served: &ServedRequest<'_>) {
         let (model, upstream) = (served.model, served.upstream);
-        let place = served.format.map_or(FORMATS - 1, |format| format as usize);
-        let format = served.format.map_or("none", Format::name);
+        let place = place_of(served.format);
+        let format = served.format.unwrap_or("none");
         let make = || self.row(format, model);
         self.by_format[place].with((model, upstream), make, |row| self.count(row, served));
         if let Some(cost) = served.cost.filter(|cost| !cost.is_zero()) {

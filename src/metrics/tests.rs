@@ -7,7 +7,7 @@ use crate::model::{Money, Usage};
 use crate::translate::MeasuredUsage;
 
 const SERVED: ServedRequest<'static> = ServedRequest {
-    format: Some(Format::Chat),
+    format: Some("chat"),
     model: "acme-large",
     upstream: "acme",
     status: 200,

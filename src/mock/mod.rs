@@ -6,6 +6,7 @@ mod content;
 mod count_tokens;
 mod delivery;
 mod directives;
+mod embeddings;
 mod endpoint;
 mod images;
 mod model_list;
@@ -33,7 +34,7 @@ use serde::Serialize;
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 
-use crate::formats::{Framing, Operation};
+use crate::formats::{EmbedMethod, Framing, Operation};
 use crate::model::{ApiError, ApiErrorKind, Format};
 use bedrock::BedrockOperation;
 use delivery::deliver;
@@ -88,6 +89,10 @@ pub fn router() -> Router {
         .route("/v1/models/{*call}", post(native).get(model))
         .route("/v1/models", get(models))
         .route("/v1beta/models", get(models))
+        .route(
+            "/v1/embeddings",
+            conversation(Format::Chat, Operation::Embed(EmbedMethod::Batch)),
+        )
         .route("/v1/images/generations", post(generate_images))
         .route("/v1/images/edits", post(generate_images))
         .route(
@@ -154,6 +159,8 @@ fn parse_native_call(call: &str, uri: &Uri) -> Option<MockEndpoint> {
         "generateContent" => Operation::Generate,
         "streamGenerateContent" => Operation::Stream(framing(uri)),
         "countTokens" => Operation::CountTokens,
+        "embedContent" => Operation::Embed(EmbedMethod::Single),
+        "batchEmbedContents" => Operation::Embed(EmbedMethod::Batch),
         _ => return None,
     };
     Some(MockEndpoint {
@@ -175,7 +182,10 @@ fn framing(uri: &Uri) -> Framing {
 
 async fn generate(state: &MockState, endpoint: MockEndpoint, request: Request) -> Response {
     let format = endpoint.format;
-    let make = |received: &MockRequest| response::generate(&endpoint, received);
+    let make = |received: &MockRequest| match endpoint.operation {
+        Operation::Embed(_) => embeddings::embed(&endpoint, received),
+        _ => response::generate(&endpoint, received),
+    };
     respond(state, format, request, make).await
 }
 

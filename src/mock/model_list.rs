@@ -5,12 +5,13 @@ use serde_json::{Value, json};
 use super::body_hash::CREATED;
 use crate::model::Format;
 
-const MODELS: [&str; 5] = [
+const MODELS: [&str; 6] = [
     "demo-chat",
     "demo-messages",
     "demo-native",
     "demo-responses",
     "demo-image",
+    "demo-embedding",
 ];
 
 /// Returns the format of a list: formats share a path, so the headers decide.

@@ -109,7 +109,7 @@ fn plan_conversation(
     let (stream, framing) = match endpoint.operation {
         Operation::Generate | Operation::Edit => (fields.stream, Framing::Sse),
         Operation::Stream(framing) => (true, framing),
-        Operation::CountTokens => (false, Framing::Sse),
+        Operation::CountTokens | Operation::Embed(_) => (false, Framing::Sse),
     };
     let head = RequestHead {
         path_model: endpoint.path_model.as_deref(),
@@ -234,7 +234,11 @@ impl ConversationResponse<'_> {
     }
 }
 
-fn json_failure(failure: &PlannedFailure, format: Format, request_id: &str) -> MockResponse {
+pub(super) fn json_failure(
+    failure: &PlannedFailure,
+    format: Format,
+    request_id: &str,
+) -> MockResponse {
     match failure {
         PlannedFailure::Error { status, message } => {
             let api_error = api_error(*status, message.as_deref());

@@ -1,6 +1,7 @@
 //! A conversation in no wire format's words: requests, responses, events, errors, money and usage.
 
 mod api_error;
+mod embedding;
 mod event;
 mod image_options;
 mod lease;
@@ -20,6 +21,7 @@ mod translation_state;
 mod usage_record;
 
 pub use api_error::{ApiError, ApiErrorKind};
+pub use embedding::{EmbeddingRequest, Embeddings};
 pub use event::{Block, Delta, Event, Fold};
 pub use image_options::{ImageOptions, ImageSize, Scale};
 pub use lease::{LeaseGrant, LeaseRequest};

@@ -67,7 +67,7 @@ impl<'a> AccessLogLine<'a> {
             method: header.method.as_str(),
             path: header.uri.path(),
             model: ctx.route.model_name(),
-            format: ctx.client.format().name(),
+            format: ctx.client.label(),
             upstream_format: attempt.map(|attempt| attempt.upstream.format.name()),
             upstream: attempt.map(|attempt| &*attempt.upstream.name),
             attempts: ctx.route.tried(),

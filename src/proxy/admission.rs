@@ -40,7 +40,7 @@ impl Gateway {
                 false => Err(endpoint::unknown_path(path)),
             };
         }
-        ctx.client.set_has_format(true);
+        ctx.client.set_has_format(endpoint.label());
         let query = query.filter(|_| endpoint.key_in_query());
         let keyring = self.keyring.as_deref();
         let caller = match ctx.client.task_key() {

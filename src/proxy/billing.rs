@@ -12,7 +12,7 @@ use crate::formats::{DearerSetting, HeaderFields, Operation};
 use crate::metrics::ServedRequest;
 use crate::model::{ApiError, Format, MAX_AMOUNT_LEN, Money, UsageRecord};
 use crate::runtime::{Attempt, Prices};
-use crate::translate::{BodyEstimate, MeasuredUsage, max_tokens_of_text};
+use crate::translate::{BodyEstimate, MeasuredUsage, RequestSummary, max_tokens_of_text};
 
 /// The output of models that do not say how long it may be, where the request does not either.
 const DEFAULT_OUTPUT_TOKENS: u64 = 4096;
@@ -55,8 +55,8 @@ pub(super) fn reserve(
     let limit = request.output_limit;
     let traits = ctx.route.model_traits();
     let body = &ctx.route.body;
-    let head = request.head(&traits);
-    let estimate = BodyEstimate::with_unseen(ctx.client.codec(), &head, body);
+    let estimate = request.estimate(ctx.client.codec(), &traits, body);
+    let has_output = request.is_conversation();
     let client = ctx.client.format();
     let input_of = |attempt: &Attempt| max_input(estimate, attempt, client);
     let highest_of = |attempt: &Attempt| {
@@ -65,7 +65,10 @@ pub(super) fn reserve(
         let limit_of_text = limit
             .output
             .filter(|_| !answers_with_image(attempt, client));
-        let output = max_output(limit_of_text, attempt).saturating_mul(limit.choices);
+        let output = match has_output {
+            true => max_output(limit_of_text, attempt).saturating_mul(limit.choices),
+            false => 0,
+        };
         Some(prices.max_cost(input_of(attempt).tokens, output, milliseconds(longest)))
     };
     let highest = attempts.iter().filter_map(highest_of).max();
@@ -73,7 +76,11 @@ pub(super) fn reserve(
     let unseen = attempts.iter().map(input_of).find(|input| input.is_unseen);
     let reserved = access::reserve(leases, key, highest, Timestamp::now());
     let reserved = reserved.map_err(|api_error| match unseen {
-        Some(input) => explain_unseen(api_error, input, ctx.client.codec().unknown_field(body)),
+        Some(input) => {
+            let codec = ctx.client.codec();
+            let known = request.is_conversation().then(|| codec.unknown_field(body));
+            explain_unseen(api_error, input, known.flatten())
+        }
         None => api_error,
     })?;
     ctx.billing.set_input_tokens(estimate.tokens());
@@ -200,6 +207,7 @@ pub(super) fn reserved_output(ctx: &RequestContext, attempt: &Attempt) -> Option
     let is_reserved = is_capped
         && attempt.settings.prices.is_some()
         && request.operation != Operation::CountTokens
+        && request.is_conversation()
         && request.output_limit.output.is_none();
     is_reserved.then(|| max_output(None, attempt))
 }
@@ -279,7 +287,12 @@ fn estimate_body(ctx: &RequestContext) -> BodyEstimate {
         .route
         .current()
         .and_then(|attempt| attempt.settings.prices);
-    match ctx.route.request().filter(|_| prices.is_some()) {
+    let request = ctx.route.request();
+    let request = request.filter(|request| prices.is_some() || request.is_embedding());
+    match request {
+        Some(request) if request.is_embedding() => {
+            request.estimate(ctx.client.codec(), &ctx.route.model_traits(), body)
+        }
         Some(request) => {
             let traits = ctx.route.model_traits();
             BodyEstimate::exact(ctx.client.codec(), &request.head(&traits), body)
@@ -347,7 +360,7 @@ fn usage_record<'a>(
         key: ctx.client.key_name().into(),
         model: ctx.route.model().map_or("", |model| &*model.label).into(),
         upstream: ctx.route.upstream_name().into(),
-        format: ctx.client.format().name().into(),
+        format: ctx.client.label().into(),
         stream: ctx.route.is_stream(),
         status: ctx.response.status(),
         usage: cost.metered.usage,
@@ -362,11 +375,13 @@ pub(super) fn add_headers(ctx: &mut RequestContext, fields: &mut HeaderFields) {
     let Some(cost) = cost(ctx) else {
         return;
     };
-    let Some(amount) = cost.cost else {
-        return;
-    };
-    fields.insert_bytes(COST, amount.format_into(&mut [0; MAX_AMOUNT_LEN]));
-    if cost.metered.estimated {
+    if let Some(amount) = cost.cost {
+        fields.insert_bytes(COST, amount.format_into(&mut [0; MAX_AMOUNT_LEN]));
+    }
+    // The body of embeddings has a usage in any case.
+    let request = ctx.route.request();
+    let is_told = cost.cost.is_some() || request.is_some_and(RequestSummary::is_embedding);
+    if cost.metered.estimated && is_told {
         fields.insert(ESTIMATED, true);
     }
 }
@@ -413,7 +428,7 @@ fn pay(ctx: &mut RequestContext) -> Option<RequestCost> {
 
 fn count(ctx: &RequestContext, cost: Option<RequestCost>) {
     ctx.billing.metrics.record_request(&ServedRequest {
-        format: ctx.client.path_format(),
+        format: ctx.client.path_label(),
         model: ctx.route.model().map_or("", |model| &model.label),
         upstream: ctx.route.upstream_name(),
         status: ctx.response.status(),

@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
-/// Below this prefix of Azure the endpoints of the chat, responses and images formats are found too.
+/// Below this prefix of Azure the endpoints of the chat, responses and images formats and embeddings are found too.
 const AZURE: &str = "/openai/";
 
 /// The endpoints that Azure has below a deployment.
-const BELOW_DEPLOYMENTS: [&str; 2] = ["chat/completions", "images/generations"];
+const BELOW_DEPLOYMENTS: [&str; 3] = ["chat/completions", "embeddings", "images/generations"];
 
 /// The API versions of Vertex AI.
 const VERTEX: [&str; 2] = ["/v1/", "/v1beta1/"];
@@ -52,7 +52,14 @@ fn azure_path(rest: &str) -> Option<PlainPath<'_>> {
         return BELOW_DEPLOYMENTS.contains(&endpoint).then_some(plain);
     }
     let rest = rest.strip_prefix("v1/").unwrap_or(rest);
-    let mut endpoints = ["chat/completions", "responses", "images/", "models"].iter();
+    let endpoints = [
+        "chat/completions",
+        "responses",
+        "embeddings",
+        "images/",
+        "models",
+    ];
+    let mut endpoints = endpoints.iter();
     let is_known = endpoints.any(|endpoint| rest.starts_with(endpoint));
     is_known.then(|| PlainPath::new(format!("/v1/{rest}")))
 }

@@ -5,7 +5,7 @@ use http::{HeaderMap, Method};
 use percent_encoding::percent_decode_str;
 
 use super::cloud_path::plain_path;
-use crate::formats::{Framing, Operation};
+use crate::formats::{EmbedMethod, Framing, Operation};
 use crate::model::{ApiError, ApiErrorKind, Format, truncated};
 
 /// What a request asks for.
@@ -50,9 +50,23 @@ pub(super) enum ImageTaskAction {
 const UPLOAD: &str = "/upload";
 const FILES: &str = "/v1beta/files";
 
-const OPERATORS: [&str; 3] = ["generateContent", "streamGenerateContent", "countTokens"];
+const OPERATORS: [&str; 5] = [
+    "generateContent",
+    "streamGenerateContent",
+    "countTokens",
+    "embedContent",
+    "batchEmbedContents",
+];
 
 impl Endpoint {
+    /// The name in logs, metrics and usage records, where it is not that of the format.
+    pub(super) const fn label(&self) -> Option<&'static str> {
+        match self {
+            Endpoint::Model { operation, .. } => operation.label(),
+            _ => None,
+        }
+    }
+
     /// On native paths the key may stand in the query too.
     pub(super) fn key_in_query(&self) -> bool {
         matches!(
@@ -153,6 +167,10 @@ fn parse_plain(
         ),
         "/v1/responses/input_tokens" => (
             model_endpoint(Format::Responses, Operation::CountTokens),
+            Method::POST,
+        ),
+        "/v1/embeddings" => (
+            model_endpoint(Format::Chat, Operation::Embed(EmbedMethod::Batch)),
             Method::POST,
         ),
         "/v1/images/generations" => (
@@ -275,6 +293,8 @@ fn below_models(
         "generateContent" => json_only(Operation::Generate, query)?,
         "streamGenerateContent" => Operation::Stream(framing(query)?),
         "countTokens" => json_only(Operation::CountTokens, query)?,
+        "embedContent" => json_only(Operation::Embed(EmbedMethod::Single), query)?,
+        "batchEmbedContents" => json_only(Operation::Embed(EmbedMethod::Batch), query)?,
         other => {
             let known = OPERATORS.join(", ");
             let other = truncated(other);

@@ -253,7 +253,7 @@ pub(super) fn route(
         let summarize = || RequestSummary::new(codec, operation, path_model, body);
         request = large_body::process(body.len(), summarize)?;
     }
-    let asked = match find_model(ctx, &request.model) {
+    let asked = match find_model(ctx, &request.model, operation) {
         Ok(asked) => asked,
         Err(api_error) => {
             ctx.route.set_refused_model(&request.model);
@@ -265,6 +265,7 @@ pub(super) fn route(
         &ctx.snapshot,
         &asked,
         ctx.client.format(),
+        operation,
         &Caller {
             headers: client,
             affinity: affinity(ctx, client, &model),
@@ -298,7 +299,11 @@ pub(super) fn route(
 }
 
 /// Finds a model that the key may use, and that can do what is asked.
-fn find_model<'a>(ctx: &'a RequestContext, name: &'a str) -> Result<AskedModel<'a, 'a>, ApiError> {
+fn find_model<'a>(
+    ctx: &'a RequestContext,
+    name: &'a str,
+    operation: Operation,
+) -> Result<AskedModel<'a, 'a>, ApiError> {
     if let Some(key) = ctx.client.key() {
         access::authorize_model(key, name)?;
     }
@@ -307,6 +312,7 @@ fn find_model<'a>(ctx: &'a RequestContext, name: &'a str) -> Result<AskedModel<'
     if ctx.client.format() == Format::Images {
         check_image_output(&asked)?;
     }
+    check_model_type(&asked, operation)?;
     Ok(asked)
 }
 
@@ -357,10 +363,29 @@ fn check_image_output(asked: &AskedModel<'_, '_>) -> Result<(), ApiError> {
         return Ok(());
     }
     let id = asked.name;
-    let message = format!("invalid model: `{id}` has no image output");
-    let mut api_error = ApiError::invalid(message).at("model");
+    Err(invalid_model(format!("`{id}` has no image output")))
+}
+
+/// Refuses a model of another type than the operation is for.
+fn check_model_type(asked: &AskedModel<'_, '_>, operation: Operation) -> Result<(), ApiError> {
+    let (id, settings) = (asked.name, &asked.model.settings);
+    if settings.serves(operation) {
+        return Ok(());
+    }
+    let own = &settings.model_type;
+    Err(invalid_model(match operation.model_type() {
+        Some(wanted) => format!(
+            "`{id}` is of the type {own}, and this endpoint is for models of the type {wanted}; \
+             GET /api/models shows the types"
+        ),
+        None => format!("`{id}` is of the type {own}, and this endpoint is for other models"),
+    }))
+}
+
+fn invalid_model(why: String) -> ApiError {
+    let mut api_error = ApiError::invalid(format!("invalid model: {why}")).at("model");
     api_error.code = Some("invalid_model".to_owned());
-    Err(api_error)
+    api_error
 }
 
 /// The error for a model whose upstreams are all for other requests.

@@ -16,8 +16,8 @@ use super::large_body;
 use crate::access::KEY_PARAMETER;
 use crate::config::{OnUnsupported, PathTemplate, StreamFraming};
 use crate::formats::{
-    Capabilities, Codec, FieldPlacement, Operation, RequestHead, UpstreamTarget, counting_model,
-    encode_bedrock_count,
+    Capabilities, Codec, EmbedMethod, FieldPlacement, Operation, RequestHead, UpstreamTarget,
+    counting_model, encode_bedrock_count,
 };
 use crate::json::{ChunkedBytes, splice};
 use crate::model::{
@@ -360,6 +360,9 @@ fn passthrough_body(
         losses.added(FieldLocation::Setting(Setting::MaxTokens));
     }
     let edited = request.passthrough_body_with(codec, body, &attempt.model, &upstream.brand, limit);
+    if !request.is_conversation() {
+        return Ok(edited);
+    }
     let edited = without_unsupported(codec, body, edited, &attempt.capabilities, losses);
     if !Signature::may_be_in(body) {
         return Ok(edited);
@@ -416,7 +419,13 @@ fn translate_body(
         images_only: attempt.settings.settings.is_image_model(),
     };
     let (from, to, body) = (ctx.client.format(), upstream.format, &ctx.route.body);
-    let translated = if request.operation == Operation::CountTokens {
+    let translated = if let Operation::Embed(method) = request.operation {
+        TranslatedRequest {
+            body: translate::embedding_request(from, to, method, body, &target, losses)?,
+            translation_state: TranslationState::default(),
+            operation: Operation::Embed(EmbedMethod::Batch),
+        }
+    } else if request.operation == Operation::CountTokens {
         let question = translate::count_tokens_request(from, to, body, &target, losses)?;
         TranslatedRequest {
             // An upstream without a counter is not asked; then only the losses matter.

@@ -165,7 +165,10 @@ fn response_options(
         stream: request.stream,
         framing: match request.operation {
             Operation::Stream(framing) => framing,
-            Operation::Generate | Operation::CountTokens | Operation::Edit => Framing::Sse,
+            Operation::Generate
+            | Operation::CountTokens
+            | Operation::Edit
+            | Operation::Embed(_) => Framing::Sse,
         },
         include_usage: !request.hides_usage(),
         request_id: ctx.client.request_id().to_owned(),

@@ -11,7 +11,7 @@ use rand::RngExt as _;
 use super::snapshot::Target;
 use super::{AskedModel, Health, Model, Snapshot, Upstream};
 use crate::config::{Balance, UpstreamTimeouts};
-use crate::formats::Capabilities;
+use crate::formats::{Capabilities, Operation};
 use crate::model::{Format, NamePattern};
 
 /// One upstream to try, with its own name for the model.
@@ -49,6 +49,7 @@ pub fn attempts(
     snapshot: &Snapshot,
     asked: &AskedModel<'_, '_>,
     client: Format,
+    operation: Operation,
     caller: &Caller<'_>,
 ) -> Vec<Attempt> {
     let model = asked.model;
@@ -60,7 +61,7 @@ pub fn attempts(
     }
     for attempt in &mut order {
         let images_only = attempt.settings.settings.is_image_model();
-        let suited = attempt.upstream.for_client(client, images_only);
+        let suited = attempt.upstream.for_request(client, operation, images_only);
         if suited.format != attempt.upstream.format {
             attempt.upstream = suited.clone();
         }

@@ -10,9 +10,10 @@ use secrecy::{ExposeSecret as _, SecretString};
 use super::credential::FetchedCredential;
 use super::{RuntimeState, UpstreamDiscovery, UpstreamLoad, UpstreamProxy};
 use crate::config::{
-    self, Auth, BaseUrl, Breaker, ConcurrencyLimit, HealthCheck, Protocol, RequestShape,
-    UpstreamPaths, UpstreamTimeouts, UpstreamTls, encode_parameter,
+    self, Auth, BaseUrl, Breaker, ConcurrencyLimit, HealthCheck, Protocol, ProxyConfig,
+    RequestShape, UpstreamPaths, UpstreamTimeouts, UpstreamTls, encode_parameter,
 };
+use crate::formats::Operation;
 use crate::model::Format;
 
 /// An upstream of the config with its state.
@@ -55,6 +56,8 @@ pub struct Upstream {
     pub discovery: Option<UpstreamDiscovery>,
     /// The same upstream by its further formats; empty for these.
     pub other_formats: Vec<Arc<Upstream>>,
+    /// The same upstream for the endpoints that it has beside those of the responses format, where it has no chat format.
+    beside_responses: Option<Arc<Upstream>>,
 }
 
 impl Upstream {
@@ -74,9 +77,7 @@ impl Upstream {
         let load = state.load(&settings.name);
         let name: Arc<str> = settings.name.into();
         let tls = settings.tls.map(Arc::new);
-        let mut proxies = settings.proxies.into_iter();
-        let mut by_format = |format: Format, base: BaseUrl| {
-            let proxy = proxies.next().flatten();
+        let by_format = |format: Format, base: BaseUrl, proxy: Option<ProxyConfig>| {
             let proxy = proxy.map(|proxy| Arc::new(UpstreamProxy::new(&proxy, &base)));
             Upstream {
                 name: name.clone(),
@@ -108,24 +109,40 @@ impl Upstream {
                 capabilities: settings.capabilities.clone(),
                 discovery: None,
                 other_formats: Vec::new(),
+                beside_responses: None,
             }
         };
-        // In this order: each takes its proxy.
-        let first = by_format(settings.format, settings.base_url);
-        let others = settings.other_formats.into_iter();
-        let others = others.map(|(format, base)| Arc::new(by_format(format, base)));
+        let formats = std::iter::once((settings.format, settings.base_url));
+        let formats = formats.chain(settings.other_formats);
+        let proxies = settings.proxies.into_iter().chain(std::iter::repeat(None));
+        let mut endpoints: Vec<(Format, BaseUrl, Option<ProxyConfig>)> = formats
+            .zip(proxies)
+            .map(|((format, base), proxy)| (format, base, proxy))
+            .collect();
+        let has_chat = endpoints.iter().any(|(format, ..)| *format == Format::Chat);
+        let mut of_responses = endpoints.iter();
+        let of_responses = of_responses.find(|(format, ..)| *format == Format::Responses);
+        let beside_responses = of_responses.filter(|_| !has_chat).cloned();
+        let beside_responses =
+            beside_responses.map(|(_, base, proxy)| Arc::new(by_format(Format::Chat, base, proxy)));
+        let (format, base, proxy) = endpoints.remove(0);
+        let others = endpoints.into_iter();
+        let others = others.map(|(format, base, proxy)| Arc::new(by_format(format, base, proxy)));
         Upstream {
             other_formats: others.collect(),
             discovery,
-            ..first
+            beside_responses,
+            ..by_format(format, base, proxy)
         }
     }
 
     /// The upstream by the format that suits a client best: its own, where the upstream speaks it. Models that generate
-    /// images only are asked for them by the images API, where the upstream has it.
-    pub(super) fn for_client(
+    /// images only are asked for them by the images API, where the upstream has it, and embeddings are asked for in a
+    /// format that has them.
+    pub(super) fn for_request(
         self: &Arc<Upstream>,
         client: Format,
+        operation: Operation,
         images_only: bool,
     ) -> &Arc<Upstream> {
         let by = |format: Format| {
@@ -135,6 +152,11 @@ impl Upstream {
                 false => others.find(|other| other.format == format),
             }
         };
+        if let Operation::Embed(_) = operation {
+            let own = by(client).or(self.beside_responses.as_ref());
+            let translated = || by(Format::Chat).or_else(|| by(Format::Native));
+            return own.or_else(translated).unwrap_or(self);
+        }
         if self.other_formats.is_empty() {
             return self;
         }

@@ -1,6 +1,6 @@
 //! Estimates the tokens of a request from the size of its body.
 
-use crate::formats::{Codec, RequestHead};
+use crate::formats::{Codec, EmbeddingSummary, RequestHead};
 use crate::json::has_repeated_keys;
 use crate::model::InputMedia;
 
@@ -13,6 +13,8 @@ const MIN_BYTES_PER_TOKEN: u64 = 3;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BodyEstimate {
     text: u64,
+    /// Tokens that the body has as numbers.
+    token_ids: u64,
     pages: u64,
     /// Images that the upstream fetches.
     linked_images: u64,
@@ -77,6 +79,16 @@ impl BodyEstimate {
         }
     }
 
+    /// Counts the input of a request for embeddings, which is all in its body unless the summary says otherwise.
+    pub fn of_embedding(body_length: usize, summary: &EmbeddingSummary) -> BodyEstimate {
+        BodyEstimate {
+            text: (body_length as u64).saturating_sub(summary.token_bytes),
+            token_ids: summary.token_ids,
+            has_unseen: summary.has_unseen,
+            ..BodyEstimate::default()
+        }
+    }
+
     fn of(body: &[u8], media: &InputMedia) -> BodyEstimate {
         let pages = media.lengths.iter();
         let pages = pages.map(|length| length.div_ceil(BYTES_PER_PAGE));
@@ -85,7 +97,7 @@ impl BodyEstimate {
             pages: pages.sum(),
             linked_images: media.linked_images,
             has_unseen: media.has_unseen,
-            is_unknown: false,
+            ..BodyEstimate::default()
         }
     }
 
@@ -97,13 +109,13 @@ impl BodyEstimate {
     /// Returns the likely number of tokens.
     pub fn tokens(self) -> u64 {
         let links = self.linked_images * TOKENS_PER_LINK;
-        self.text.div_ceil(BYTES_PER_TOKEN) + self.data_tokens() + links
+        self.text.div_ceil(BYTES_PER_TOKEN) + self.token_ids + self.data_tokens() + links
     }
 
     /// Returns an upper estimate of the tokens in the body, and of the images that it links to.
     pub fn max_tokens(self) -> u64 {
         let links = self.linked_images * MAX_TOKENS_PER_LINK;
-        max_tokens_of_text(self.text) + self.data_tokens() + links
+        max_tokens_of_text(self.text) + self.token_ids + self.data_tokens() + links
     }
 
     const fn data_tokens(self) -> u64 {

@@ -1,9 +1,12 @@
 //! Translates JSON responses, or passes them through with the client's name of the model.
 
+use std::ops::Range;
+
 use bytes::Bytes;
 
 use super::body_buffer::BodyBuffer;
 use super::count_tokens;
+use super::embeddings::EmbeddingBody;
 use super::request_summary::RequestSummary;
 use super::restore_names;
 use super::signatures;
@@ -52,6 +55,8 @@ enum JsonBodyMode {
         /// The upstream's body is not quite that of its format.
         is_encoded_anew: bool,
     },
+    /// Embeddings have one too; the client's name of the model is this JSON string.
+    Embeddings(EmbeddingBody, Vec<u8>),
 }
 
 impl JsonBody {
@@ -61,14 +66,17 @@ impl JsonBody {
         summary: &RequestSummary,
         options: ResponseOptions,
     ) -> JsonBody {
-        let mode = if summary.operation == Operation::CountTokens {
+        let name = || to_json_string(&summary.model);
+        let mode = if let Some(body) = EmbeddingBody::new(client, upstream, summary) {
+            JsonBodyMode::Embeddings(body, name())
+        } else if summary.operation == Operation::CountTokens {
             JsonBodyMode::CountTokens {
                 from: upstream,
                 to: client,
                 is_encoded_anew: client != upstream,
             }
         } else if client == upstream {
-            JsonBodyMode::Passthrough(client, to_json_string(&summary.model))
+            JsonBodyMode::Passthrough(client, name())
         } else {
             JsonBodyMode::Translate {
                 from: upstream,
@@ -105,12 +113,13 @@ impl JsonBody {
     }
 
     pub(super) fn is_translated(&self) -> bool {
-        match self.mode {
+        match &self.mode {
             JsonBodyMode::Passthrough(..) => false,
             JsonBodyMode::Translate { .. } => true,
             JsonBodyMode::CountTokens {
                 is_encoded_anew, ..
-            } => is_encoded_anew,
+            } => *is_encoded_anew,
+            JsonBodyMode::Embeddings(body, _) => body.is_translated(),
         }
     }
 
@@ -169,18 +178,20 @@ impl JsonBody {
                     true => translated.into(),
                 }))
             }
+            JsonBodyMode::Embeddings(embeddings, _) if embeddings.is_translated() => {
+                let translated = embeddings.translate(&body, observer)?;
+                Ok(Bytes::from(translated).into())
+            }
+            JsonBodyMode::Embeddings(embeddings, name) => {
+                let model = embeddings.observe(&body, observer)?;
+                Ok(renamed(body, model, name))
+            }
             JsonBodyMode::Passthrough(format, name) => {
                 let observation = format.codec().observe_response(&body, observer)?;
                 if observer.usage.unwrap_or_default().is_blank() {
                     observer.uncounted = usage::content_bytes_of_body(format.codec(), &body);
                 }
-                Ok(match observation.model {
-                    Some(range) if body[range.clone()] != **name => {
-                        let with = name.clone();
-                        splice(&body, &[Edit { range, with }])
-                    }
-                    _ => body.into(),
-                })
+                Ok(renamed(body, observation.model, name))
             }
             JsonBodyMode::Translate { from, to, options } => {
                 let mut losses = Losses::default();
@@ -201,5 +212,16 @@ impl JsonBody {
                 Ok(Bytes::from(translated).into())
             }
         }
+    }
+}
+
+/// Returns a document with the client's name of the model.
+fn renamed(body: Bytes, model: Option<Range<usize>>, name: &[u8]) -> ChunkedBytes {
+    match model {
+        Some(range) if body[range.clone()] != *name => {
+            let with = name.to_vec();
+            splice(&body, &[Edit { range, with }])
+        }
+        _ => body.into(),
     }
 }

@@ -4,7 +4,10 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-use crate::formats::{Codec, Operation, OutputLimit, RequestHead};
+use super::body_estimate::BodyEstimate;
+use crate::formats::{
+    Codec, EmbedMethod, EmbeddingSummary, Operation, OutputLimit, RequestHead, RoutingFields,
+};
 use crate::json::{ChunkedBytes, Edit, replace, splice};
 use crate::model::{ApiError, ConversationState, ImageSize, truncated};
 
@@ -30,6 +33,9 @@ pub struct RequestSummary {
     pub is_async: bool,
     /// In formats where a conversation can continue from a stored response.
     pub conversation: Option<ConversationState>,
+    /// Of a request for embeddings.
+    pub embedding: Option<(EmbedMethod, EmbeddingSummary)>,
+    pub(super) body_length: usize,
 }
 
 /// What is known of the model of a request.
@@ -51,7 +57,13 @@ impl RequestSummary {
         path_model: Option<&str>,
         body: &[u8],
     ) -> Result<RequestSummary, ApiError> {
-        let fields = codec.decode_routing_fields(body)?;
+        let (fields, embedding) = match (operation, codec.embedding_codec()) {
+            (Operation::Embed(method), Some(embedder)) => {
+                let (model, summary) = embedder.summarize(method, path_model, body)?;
+                (RoutingFields::of_model(model), Some((method, summary)))
+            }
+            _ => (codec.decode_routing_fields(body)?, None),
+        };
         let (model, model_range) = match (path_model, fields.model) {
             (Some(model), Some(named)) if named.name != model => {
                 return Err(other_model(model, &named.name));
@@ -68,7 +80,7 @@ impl RequestSummary {
         let stream = match operation {
             Operation::Generate | Operation::Edit => fields.stream,
             Operation::Stream(_) => true,
-            Operation::CountTokens => false,
+            Operation::CountTokens | Operation::Embed(_) => false,
         };
         Ok(RequestSummary {
             model,
@@ -85,6 +97,8 @@ impl RequestSummary {
                 .is_some_and(|option| option.is_async),
             async_removal: fields.async_option.map(|option| option.removal),
             conversation: fields.conversation,
+            embedding,
+            body_length: body.len(),
         })
     }
 
@@ -96,12 +110,38 @@ impl RequestSummary {
         model: &ModelTraits<'_>,
         strict: bool,
     ) -> Result<(), ApiError> {
+        if self.is_embedding() {
+            return Ok(());
+        }
         let head = self.head(model);
         if model.images_only && self.operation != Operation::CountTokens {
             codec.check_image_request(body)?;
         }
         self.vendor_ranges = codec.check_passthrough(&head, body, strict)?;
         Ok(())
+    }
+
+    /// Tells whether the request is for embeddings.
+    pub const fn is_embedding(&self) -> bool {
+        self.embedding.is_some()
+    }
+
+    /// Tells whether the request continues or begins a conversation, which has an output and settings for it.
+    pub const fn is_conversation(&self) -> bool {
+        self.operation.model_type().is_none()
+    }
+
+    /// Counts the input of the body, and whether there is more of it elsewhere.
+    pub fn estimate(
+        &self,
+        codec: &dyn Codec,
+        model: &ModelTraits<'_>,
+        body: &[u8],
+    ) -> BodyEstimate {
+        match &self.embedding {
+            Some((_, summary)) => BodyEstimate::of_embedding(body.len(), summary),
+            None => BodyEstimate::with_unseen(codec, &self.head(model), body),
+        }
     }
 
     /// Returns the facts about the request that do not stand in its body.
@@ -141,6 +181,22 @@ impl RequestSummary {
         self.passthrough_body_with(codec, body, upstream_model, brand, Vec::new())
     }
 
+    /// The edits of the model's names that routing does not read.
+    fn further_names(&self, codec: &dyn Codec, upstream_model: &str) -> Vec<Edit> {
+        let Some(((_, summary), embedder)) = self.embedding.as_ref().zip(codec.embedding_codec())
+        else {
+            return Vec::new();
+        };
+        let with = embedder.encode_model_reference(upstream_model);
+        let ranges = summary.model_ranges.iter().cloned();
+        ranges
+            .map(|range| Edit {
+                range,
+                with: with.clone(),
+            })
+            .collect()
+    }
+
     /// The same, with further edits.
     pub fn passthrough_body_with(
         &self,
@@ -159,6 +215,7 @@ impl RequestSummary {
                 .token_counter()
                 .filter(|_| self.operation == Operation::CountTokens);
             edits.extend(counter.and_then(|counter| counter.rename_model(body, upstream_model)));
+            edits.extend(self.further_names(codec, upstream_model));
         }
         let brand = brand.as_bytes();
         let ranges = self.vendor_ranges.iter().filter(|range| {

@@ -14,6 +14,7 @@ mod count_tokens;
 mod demo;
 mod discovery;
 mod drain;
+mod embeddings;
 mod fetched_credentials;
 mod header_conditions;
 mod hooks;

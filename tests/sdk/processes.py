@@ -18,6 +18,9 @@ FORMATS = ("chat", "messages", "native", "responses")
 # Models that generate images, by the format of their upstream.
 IMAGE_MODELS = ("art-images", "art-native")
 
+# Models that make embeddings, by the format of their upstream.
+EMBEDDING_MODELS = ("vector-chat", "vector-native", "vector-responses")
+
 # The key for every model, one for the models `first-*` only, and one that the gateway does not know.
 KEY = "sk-of-everything"
 LIMITED_KEY = "sk-of-some"
@@ -80,6 +83,9 @@ def encode_config(mock_url, listen, admin):
     for id in IMAGE_MODELS:
         upstream = id.replace("art", "mock")
         lines.append(f"  - {{id: {id}, model_type: image, upstreams: [{{name: {upstream}}}]}}")
+    for id in EMBEDDING_MODELS:
+        upstream = f"{{name: {id.replace('vector', 'mock')}, model: theirs}}"
+        lines.append(f"  - {{id: {id}, model_type: embedding, upstreams: [{upstream}]}}")
     for name in FORMATS:
         lines.append(f"  - {{id: {first_model(name)}, upstreams: [{{name: mock-{name}}}]}}")
         upstreams = f"upstreams: [{{name: mock-{name}, model: theirs}}]"

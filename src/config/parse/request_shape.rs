@@ -181,6 +181,7 @@ fn parse_format_paths(
         stream: template("stream"),
         count: template("count"),
         edit: template("edit"),
+        embed: template("embed"),
     };
     reader.finish(table);
     paths

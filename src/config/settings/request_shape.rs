@@ -65,6 +65,7 @@ pub struct UpstreamPaths {
     pub count: Option<PathTemplate>,
     /// Images made from images.
     pub edit: Option<PathTemplate>,
+    pub embed: Option<PathTemplate>,
 }
 
 impl UpstreamPaths {
@@ -73,6 +74,7 @@ impl UpstreamPaths {
         match operation {
             Operation::CountTokens => self.count.as_ref(),
             Operation::Edit => self.edit.as_ref(),
+            Operation::Embed(_) => self.embed.as_ref(),
             Operation::Generate | Operation::Stream(_) if stream => {
                 self.stream.as_ref().or(self.generate.as_ref())
             }

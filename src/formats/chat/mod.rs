@@ -5,6 +5,7 @@ mod calls;
 mod chat_message;
 mod completion;
 mod delta_bytes;
+mod embeddings;
 mod error;
 mod field_paths;
 mod finish_reason;
@@ -37,6 +38,7 @@ mod unsupported;
 mod usage;
 mod web_search;
 
+pub(in crate::formats) use embeddings::EmbeddingsEndpoint;
 pub(in crate::formats) use error::{decode_error, encode_error, error_type};
 pub(in crate::formats) use passthrough::{decode_model_name, set_model};
 pub(in crate::formats) use rate_limit_headers::encode_rate_limit_headers;
@@ -47,9 +49,9 @@ use http::HeaderName;
 
 use super::dearer_setting::{USUAL_TIERS, find_dearer};
 use super::{
-    Capabilities, Codec, DearerSetting, HeaderFields, InterruptedStream, Observation, Operation,
-    RequestHead, ResponseObserver, ResponseOptions, RoutingFields, StreamDecoder, StreamEncoder,
-    ToolNameRule, UpstreamTarget,
+    Capabilities, Codec, DearerSetting, EmbeddingCodec, HeaderFields, InterruptedStream,
+    Observation, Operation, RequestHead, ResponseObserver, ResponseOptions, RoutingFields,
+    StreamDecoder, StreamEncoder, ToolNameRule, UpstreamTarget,
 };
 use crate::json::Edit;
 use crate::model::{ApiError, FieldLocation, Losses, RateLimitStatus, Request, Response};
@@ -196,8 +198,15 @@ impl Codec for Chat {
         passthrough::observe_event(data, observer)
     }
 
-    fn upstream_path(&self, _operation: Operation, _model: &str) -> String {
-        "/chat/completions".to_owned()
+    fn upstream_path(&self, operation: Operation, _model: &str) -> String {
+        match operation {
+            Operation::Embed(_) => "/embeddings",
+            Operation::Generate
+            | Operation::Stream(_)
+            | Operation::CountTokens
+            | Operation::Edit => "/chat/completions",
+        }
+        .to_owned()
     }
 
     fn passthrough_headers(&self) -> &'static [HeaderName] {
@@ -210,6 +219,10 @@ impl Codec for Chat {
 
     fn encode_rate_limits(&self, allowance: &RateLimitStatus, fields: &mut HeaderFields) {
         rate_limit_headers::encode_rate_limit_headers(allowance, fields);
+    }
+
+    fn embedding_codec(&self) -> Option<&'static dyn EmbeddingCodec> {
+        Some(&EmbeddingsEndpoint)
     }
 
     fn strip_foreign_signatures(&self, body: &str, losses: &mut Losses) -> Vec<Edit> {

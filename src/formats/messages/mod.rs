@@ -208,7 +208,10 @@ impl Codec for Messages {
     fn upstream_path(&self, operation: Operation, _model: &str) -> String {
         match operation {
             Operation::CountTokens => "/v1/messages/count_tokens",
-            Operation::Generate | Operation::Stream(_) | Operation::Edit => "/v1/messages",
+            // The format has no embeddings, so that this is never asked.
+            Operation::Generate | Operation::Stream(_) | Operation::Edit | Operation::Embed(_) => {
+                "/v1/messages"
+            }
         }
         .to_owned()
     }

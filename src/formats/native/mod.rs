@@ -1,5 +1,5 @@
 //! The native format, Gemini `generateContent`: `POST /v1beta/models/{model}:generateContent`,
-//! `:streamGenerateContent` and `:countTokens`.
+//! `:streamGenerateContent`, `:countTokens`, `:embedContent` and `:batchEmbedContents`.
 
 mod call_ids;
 mod calls;
@@ -7,6 +7,7 @@ mod candidate;
 mod cited_text;
 mod contents;
 mod count_tokens;
+mod embeddings;
 mod enum_values;
 mod error;
 mod field_names;
@@ -47,9 +48,9 @@ use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
 use super::dearer_setting::find_dearer;
 use super::{
-    Capabilities, Codec, DearerSetting, Framing, InterruptedStream, Observation, Operation,
-    RequestHead, ResponseObserver, ResponseOptions, RoutingFields, StreamDecoder, StreamEncoder,
-    TokenCounter, ToolNameRule, UpstreamTarget,
+    Capabilities, Codec, DearerSetting, EmbedMethod, EmbeddingCodec, Framing, InterruptedStream,
+    Observation, Operation, RequestHead, ResponseObserver, ResponseOptions, RoutingFields,
+    StreamDecoder, StreamEncoder, TokenCounter, ToolNameRule, UpstreamTarget,
 };
 use crate::json::Edit;
 use crate::model::{ApiError, FieldLocation, Losses, Request, Response};
@@ -228,6 +229,8 @@ impl Codec for Native {
             Operation::Generate | Operation::Edit => "generateContent",
             Operation::Stream(_) => "streamGenerateContent",
             Operation::CountTokens => "countTokens",
+            Operation::Embed(EmbedMethod::Single) => "embedContent",
+            Operation::Embed(EmbedMethod::Batch) => "batchEmbedContents",
         };
         let model = utf8_percent_encode(model, PATH_ESCAPES);
         format!("/v1beta/models/{model}:{method}")
@@ -248,6 +251,10 @@ impl Codec for Native {
 
     fn token_counter(&self) -> Option<&'static dyn TokenCounter> {
         Some(&count_tokens::NativeTokenCounter)
+    }
+
+    fn embedding_codec(&self) -> Option<&'static dyn EmbeddingCodec> {
+        Some(&embeddings::NativeEmbeddings)
     }
 
     fn strip_foreign_signatures(&self, body: &str, losses: &mut Losses) -> Vec<Edit> {

@@ -39,9 +39,9 @@ use http::HeaderName;
 use self::stream::{ResponsesStreamDecoder, ResponsesStreamEncoder};
 use super::dearer_setting::{USUAL_TIERS, find_dearer};
 use super::{
-    Capabilities, Codec, ConversationCodec, DearerSetting, HeaderFields, InterruptedStream,
-    Observation, Operation, RequestHead, ResponseObserver, ResponseOptions, RoutingFields,
-    StreamDecoder, StreamEncoder, TokenCounter, ToolNameRule, UpstreamTarget, chat,
+    Capabilities, Codec, ConversationCodec, DearerSetting, EmbeddingCodec, HeaderFields,
+    InterruptedStream, Observation, Operation, RequestHead, ResponseObserver, ResponseOptions,
+    RoutingFields, StreamDecoder, StreamEncoder, TokenCounter, ToolNameRule, UpstreamTarget, chat,
 };
 use crate::json::Edit;
 use crate::model::{ApiError, FieldLocation, Losses, RateLimitStatus, Request, Response};
@@ -175,6 +175,7 @@ impl Codec for Responses {
     fn upstream_path(&self, operation: Operation, _model: &str) -> String {
         match operation {
             Operation::CountTokens => "/responses/input_tokens",
+            Operation::Embed(_) => "/embeddings",
             Operation::Generate | Operation::Stream(_) | Operation::Edit => "/responses",
         }
         .to_owned()
@@ -190,6 +191,10 @@ impl Codec for Responses {
 
     fn token_counter(&self) -> Option<&'static dyn TokenCounter> {
         Some(&count_tokens::ResponsesTokenCounter)
+    }
+
+    fn embedding_codec(&self) -> Option<&'static dyn EmbeddingCodec> {
+        Some(&chat::EmbeddingsEndpoint)
     }
 
     fn conversation_codec(&self) -> Option<&'static dyn ConversationCodec> {

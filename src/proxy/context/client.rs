@@ -16,6 +16,7 @@ pub(in crate::proxy) struct ClientState {
     format: Format,
     /// Whether the path belongs to a format, unlike the public catalog and unknown paths.
     has_format: bool,
+    endpoint_label: Option<&'static str>,
     key: Option<Arc<Key>>,
     /// What the request holds of its key's limits and the gateway's.
     admission: Option<Admission>,
@@ -40,6 +41,7 @@ impl ClientState {
             started,
             format: Format::Chat,
             has_format: false,
+            endpoint_label: None,
             key: None,
             admission: None,
             slot: None,
@@ -89,13 +91,20 @@ impl ClientState {
         self.format = format;
     }
 
-    /// The format, if the path belongs to one.
-    pub(in crate::proxy) fn path_format(&self) -> Option<Format> {
-        self.has_format.then_some(self.format)
+    /// The name of the format, or of an endpoint that is beside the formats of conversations.
+    pub(in crate::proxy) fn label(&self) -> &'static str {
+        self.endpoint_label.unwrap_or(self.format.name())
     }
 
-    pub(in crate::proxy) const fn set_has_format(&mut self, has_format: bool) {
-        self.has_format = has_format;
+    /// The same, if the path belongs to a format.
+    pub(in crate::proxy) fn path_label(&self) -> Option<&'static str> {
+        self.has_format.then(|| self.label())
+    }
+
+    /// The path belongs to a format, or to an endpoint with a name of its own.
+    pub(in crate::proxy) const fn set_has_format(&mut self, endpoint: Option<&'static str>) {
+        self.has_format = true;
+        self.endpoint_label = endpoint;
     }
 
     pub(in crate::proxy) const fn key(&self) -> Option<&Arc<Key>> {

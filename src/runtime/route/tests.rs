@@ -35,7 +35,13 @@ fn names_for(runtime: &Runtime, affinity: Option<&[u8]>, headers: &[(&str, &str)
         headers: &map,
         affinity,
     };
-    let order = attempts(&snapshot, &asked, Format::Chat, &caller);
+    let order = attempts(
+        &snapshot,
+        &asked,
+        Format::Chat,
+        Operation::Generate,
+        &caller,
+    );
     order
         .iter()
         .map(|attempt| &*attempt.upstream.name)

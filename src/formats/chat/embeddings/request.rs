@@ -1,0 +1,183 @@
+//! Requests: `input` is a text, a list of texts, a list of tokens, or a list of such lists.
+
+use serde::Serialize;
+
+use crate::formats::chat::passthrough::decode_model_name;
+use crate::formats::embedding_codec::check_count;
+use crate::formats::json_bytes::to_json_bytes;
+use crate::formats::{EmbeddingSummary, ModelField, UpstreamTarget, decode_unique_fields};
+use crate::json::{
+    DecodeResult, Fields, FromJson, JsonReader, Node, RawJson, decode_json, has_repeated_keys,
+};
+use crate::model::{ApiError, EmbeddingRequest, FieldLocation, Json, Losses, Text};
+
+const FIELDS: [&str; 5] = ["model", "input", "dimensions", "encoding_format", "user"];
+const BASE64: &str = "base64";
+const FLOAT: &str = "float";
+
+/// Decodes what routing needs of a request, and counts its inputs.
+pub(super) fn summarize(
+    body: &[u8],
+) -> Result<(Option<ModelField<'_>>, EmbeddingSummary), ApiError> {
+    let [model, input, encoding, ..] = decode_unique_fields(
+        body,
+        [
+            &["model"],
+            &["input"],
+            &["encoding_format"],
+            // An upstream may have its own prices for these.
+            &["dimensions"],
+        ],
+    )?;
+    let model = model.value().map(|raw| decode_model_name(body, raw));
+    let encoding = encoding.value().and_then(RawJson::text);
+    let encoding = encoding.as_deref();
+    let text = str::from_utf8(body).unwrap_or_default();
+    let mut summary = EmbeddingSummary {
+        base64: encoding == Some(BASE64),
+        has_unknown_fields: !has_known_fields_only(text)
+            || !matches!(encoding, None | Some(FLOAT | BASE64)),
+        ..EmbeddingSummary::default()
+    };
+    let written = input.value().map(RawJson::get).unwrap_or_default();
+    match decode_json::<InputCount>(written) {
+        Ok(count) if !count.has_other => {
+            check_count("input", count.inputs)?;
+            summary.inputs = Some(count.inputs);
+            if count.token_ids > 0 {
+                (summary.token_ids, summary.token_bytes) = (count.token_ids, written.len() as u64);
+            }
+        }
+        // Some upstreams take images here, or messages in place of it.
+        _ => summary.has_unseen = true,
+    }
+    // Of two fields of the same name, the upstream may read the other one.
+    summary.has_unseen |= has_repeated_keys(text);
+    Ok((model.transpose()?, summary))
+}
+
+fn has_known_fields_only(text: &str) -> bool {
+    let mut is_known = true;
+    let read = JsonReader::new(text).object(|reader, key| {
+        is_known &= FIELDS.contains(&key);
+        reader.skip()
+    });
+    read.is_ok() && is_known
+}
+
+/// What an `input` has.
+#[derive(Default)]
+struct InputCount {
+    inputs: usize,
+    token_ids: u64,
+    /// It has something else than texts or tokens, or both.
+    has_other: bool,
+}
+
+impl<'a> FromJson<'a> for InputCount {
+    fn decode(&mut self, reader: &mut JsonReader<'a>) -> DecodeResult {
+        let mut texts = 0;
+        match reader.peek() {
+            Some(b'"') => texts += 1,
+            Some(b'[') => {
+                let mut lists = 0;
+                reader.array(|reader| match reader.peek() {
+                    Some(b'"') => {
+                        texts += 1;
+                        reader.skip()
+                    }
+                    Some(b'[') => {
+                        lists += 1;
+                        reader.array(|reader| self.count_token(reader))
+                    }
+                    _ => self.count_token(reader),
+                })?;
+                let has_bare_tokens = lists == 0 && self.token_ids > 0;
+                self.inputs = texts + lists + usize::from(has_bare_tokens);
+                self.has_other |= texts > 0 && (lists > 0 || self.token_ids > 0);
+                return Ok(());
+            }
+            _ => self.has_other = true,
+        }
+        self.inputs = texts;
+        reader.skip()
+    }
+}
+
+impl InputCount {
+    fn count_token(&mut self, reader: &mut JsonReader<'_>) -> DecodeResult {
+        match reader.peek() {
+            Some(b'0'..=b'9') => self.token_ids += 1,
+            _ => self.has_other = true,
+        }
+        reader.skip()
+    }
+}
+
+/// Decodes a request for an upstream of another format.
+pub(super) fn decode<'a>(
+    body: &'a [u8],
+    losses: &mut Losses,
+) -> Result<EmbeddingRequest<'a>, ApiError> {
+    let mut fields = Fields::of_body(body)?;
+    let _ = fields.take("model");
+    let inputs = fields.node("input").map(decode_input).transpose()?;
+    let inputs = fields.need("input", inputs)?;
+    check_count("input", inputs.len())?;
+    let dimensions = fields.u64("dimensions")?;
+    if dimensions == Some(0) {
+        let message = "`dimensions` must be a whole number from 1 on, got 0";
+        return Err(ApiError::invalid(message).at("dimensions"));
+    }
+    if let Some(encoding) = fields.text("encoding_format")?
+        && ![FLOAT, BASE64].contains(&&*encoding)
+    {
+        let message = format!("`encoding_format` must be {FLOAT} or {BASE64} for this model");
+        return Err(ApiError::invalid(message).at("encoding_format"));
+    }
+    if fields.text("user")?.is_some() {
+        losses.dropped(FieldLocation::Path("user".into()));
+    }
+    fields.finish(losses);
+    Ok(EmbeddingRequest { inputs, dimensions })
+}
+
+fn decode_input<'a>(node: Node<'a, '_>) -> Result<Vec<Text<'a>>, ApiError> {
+    match node.value {
+        Json::Str(text) => Ok(vec![text]),
+        Json::Array(_) => {
+            let mut texts = Vec::new();
+            node.each(|_, item| match item.value {
+                Json::Str(text) => {
+                    texts.push(text);
+                    Ok(())
+                }
+                Json::Number(_) | Json::Array(_) => Err(item
+                    .path
+                    .wrong("text: the upstream of this model takes no tokens")),
+                _ => Err(item.wrong("a string")),
+            })?;
+            Ok(texts)
+        }
+        _ => Err(node.wrong("a string or a list of strings")),
+    }
+}
+
+#[derive(Serialize)]
+struct EncodedEmbeddingRequest<'a> {
+    model: &'a str,
+    input: &'a [Text<'a>],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dimensions: Option<u64>,
+}
+
+/// Encodes a request; every upstream writes floats where it is not asked for something else.
+pub(super) fn encode(request: &EmbeddingRequest<'_>, target: &UpstreamTarget<'_>) -> Vec<u8> {
+    let size = request.inputs.iter().map(|text| text.len() + 4).sum();
+    let encoded = EncodedEmbeddingRequest {
+        model: target.model,
+        input: &request.inputs,
+        dimensions: request.dimensions,
+    };
+    to_json_bytes(&encoded, size)
+}

@@ -1,0 +1,392 @@
+//! Embeddings: `POST /v1beta/models/{model}:embedContent` and `:batchEmbedContents`.
+
+use serde::Serialize;
+
+use super::error;
+use super::field_names::{self, FieldNames};
+use super::usage::UpstreamUsage;
+use crate::formats::embedding_codec::check_count;
+use crate::formats::embedding_vector::{broken, check_lengths, decode_vector};
+use crate::formats::json_bytes::to_json_bytes;
+use crate::formats::{
+    EmbedMethod, EmbeddingCodec, EmbeddingOptions, EmbeddingSummary, ModelField,
+    ObservedEmbeddings, UpstreamTarget, chat, decode_response_body, decode_unique_fields,
+    decode_unique_item, to_json_string,
+};
+use crate::json::{
+    DecodeResult, Fields, FromJson, JsonReader, Node, Path, Present, RawJson, UniqueField,
+    decode_json, from_json, has_repeated_keys,
+};
+use crate::model::{
+    ApiError, EmbeddingRequest, Embeddings, FieldLocation, Losses, Text, truncated,
+};
+
+const MODEL: FieldNames = &["model"];
+const CONTENT: FieldNames = &["content"];
+const REQUESTS: FieldNames = &["requests"];
+const OUTPUT_DIMENSIONALITY: FieldNames = &["outputDimensionality", "output_dimensionality"];
+const TASK_TYPE: FieldNames = &["taskType", "task_type"];
+const TITLE: FieldNames = &["title"];
+const AUTO_TRUNCATE: FieldNames = &["autoTruncate", "auto_truncate"];
+/// Newer clients put the settings of a request in here.
+const CONFIG: FieldNames = &["embedContentConfig", "embed_content_config"];
+
+/// The codec of both methods.
+pub(super) struct NativeEmbeddings;
+
+fn resource_name(model: &str) -> String {
+    format!("models/{model}")
+}
+
+impl EmbeddingCodec for NativeEmbeddings {
+    fn summarize<'a>(
+        &self,
+        method: EmbedMethod,
+        path_model: Option<&str>,
+        body: &'a [u8],
+    ) -> Result<(Option<ModelField<'a>>, EmbeddingSummary), ApiError> {
+        let [model, content, requests] = decode_unique_fields(body, [MODEL, CONTENT, REQUESTS])?;
+        let mut summary = EmbeddingSummary::default();
+        let path_model = path_model.unwrap_or_default();
+        summary.note_model(body, &model, path_model)?;
+        match method {
+            EmbedMethod::Single => {
+                summary.inputs = Some(1);
+                summary.has_unseen = !is_text(&content);
+            }
+            EmbedMethod::Batch => {
+                let requests: Vec<RawJson<'_>> = requests.decoded("a list of requests")?;
+                check_count("requests", requests.len())?;
+                summary.inputs = Some(requests.len());
+                for request in &requests {
+                    let [model, content] =
+                        decode_unique_item(request.get(), "requests[]", [MODEL, CONTENT])?;
+                    summary.note_model(body, &model, path_model)?;
+                    summary.has_unseen |= !is_text(&content);
+                }
+            }
+        }
+        // Of two fields of the same name, the upstream may read the other one.
+        summary.has_unseen |= has_repeated_keys(str::from_utf8(body).unwrap_or_default());
+        Ok((None, summary))
+    }
+
+    fn decode_embedding_request<'a>(
+        &self,
+        method: EmbedMethod,
+        body: &'a [u8],
+        losses: &mut Losses,
+    ) -> Result<EmbeddingRequest<'a>, ApiError> {
+        let mut fields = Fields::of_body(body)?;
+        let mut decoder = RequestDecoder {
+            request: EmbeddingRequest::default(),
+            losses,
+        };
+        match method {
+            EmbedMethod::Single => decoder.add(fields)?,
+            EmbedMethod::Batch => {
+                let requests = field_names::take(&mut fields, REQUESTS);
+                let Some(requests) = requests else {
+                    let message = "missing required field requests";
+                    return Err(ApiError::invalid(message).at("requests"));
+                };
+                requests.each(|_, node| node.fields(|fields| decoder.add(fields)))?;
+                let _ = fields.take("model");
+                fields.finish(decoder.losses);
+            }
+        }
+        let request = decoder.request;
+        check_count("requests", request.inputs.len())?;
+        Ok(request)
+    }
+
+    fn encode_embedding_request(
+        &self,
+        request: &EmbeddingRequest<'_>,
+        target: &UpstreamTarget<'_>,
+    ) -> Vec<u8> {
+        let model = resource_name(target.model);
+        let requests = request.inputs.iter().map(|text| EncodedEmbedRequest {
+            model: &model,
+            content: EncodedEmbedContent {
+                parts: [EncodedEmbedPart { text }],
+            },
+            output_dimensionality: request.dimensions,
+        });
+        let batch = EncodedEmbedBatch {
+            requests: requests.collect(),
+        };
+        let frame = model.len() + 64;
+        let size = request.inputs.iter().map(|text| text.len() + frame).sum();
+        to_json_bytes(&batch, size)
+    }
+
+    fn decode_embeddings(&self, body: &[u8]) -> Result<Embeddings, ApiError> {
+        let response = UpstreamEmbedResponse::decode(body)?;
+        let vectors = response.vectors().map(decode_vector);
+        let vectors: Vec<Vec<f32>> = vectors.collect::<Result<_, _>>()?;
+        check_lengths(vectors.iter().map(Vec::len))?;
+        Ok(Embeddings {
+            vectors,
+            input_tokens: response.input_tokens(),
+        })
+    }
+
+    fn encode_embeddings(&self, embeddings: &Embeddings, options: &EmbeddingOptions) -> Vec<u8> {
+        let numbers: usize = embeddings.vectors.iter().map(Vec::len).sum();
+        let usage_metadata = embeddings.input_tokens.map(|tokens| EncodedEmbedUsage {
+            prompt_token_count: tokens,
+            total_token_count: tokens,
+        });
+        let mut vectors = embeddings
+            .vectors
+            .iter()
+            .map(|values| EncodedValues { values });
+        let encoded = match options.method {
+            EmbedMethod::Single => EncodedEmbedResponse {
+                embedding: vectors.next(),
+                embeddings: None,
+                usage_metadata,
+            },
+            EmbedMethod::Batch => EncodedEmbedResponse {
+                embedding: None,
+                embeddings: Some(vectors.collect()),
+                usage_metadata,
+            },
+        };
+        to_json_bytes(&encoded, numbers * 12)
+    }
+
+    fn observe_embeddings(
+        &self,
+        body: &[u8],
+        _summary: &EmbeddingSummary,
+    ) -> Result<ObservedEmbeddings, ApiError> {
+        let response = UpstreamEmbedResponse::decode(body)?;
+        let lengths = response.vectors().map(|raw| Ok(decode_vector(raw)?.len()));
+        let lengths: Vec<usize> = lengths.collect::<Result<_, ApiError>>()?;
+        check_lengths(lengths.iter().copied())?;
+        Ok(ObservedEmbeddings {
+            vectors: lengths.len(),
+            input_tokens: response.input_tokens(),
+            model: None,
+        })
+    }
+
+    fn encode_model_reference(&self, model: &str) -> Vec<u8> {
+        to_json_string(&resource_name(model))
+    }
+}
+
+impl EmbeddingSummary {
+    /// Notes where the body names the model, which must be that of the path: an upstream might take either.
+    fn note_model(
+        &mut self,
+        body: &[u8],
+        field: &UniqueField<'_>,
+        path_model: &str,
+    ) -> Result<(), ApiError> {
+        let Some(raw) = field.value() else {
+            return Ok(());
+        };
+        let named = chat::decode_model_name(body, raw)?;
+        let name = named.name.strip_prefix("models/").unwrap_or(&named.name);
+        if name != path_model {
+            let (path, expected, got) = (field.path(), truncated(path_model), truncated(name));
+            let message =
+                format!("`{path}` must be the model of the path, `models/{expected}`, got `{got}`");
+            return Err(ApiError::invalid(message).at(path));
+        }
+        self.model_ranges.push(named.range);
+        Ok(())
+    }
+}
+
+/// Tells whether a content is text alone.
+fn is_text(content: &UniqueField<'_>) -> bool {
+    let content = content.value().map(RawJson::get).unwrap_or_default();
+    decode_json::<TextContent>(content).is_ok()
+}
+
+/// A content without anything but text.
+#[derive(Default)]
+struct TextContent;
+
+impl<'a> FromJson<'a> for TextContent {
+    fn decode(&mut self, reader: &mut JsonReader<'a>) -> DecodeResult {
+        reader.object(|reader, key| match key {
+            "role" => reader.skip(),
+            "parts" => reader.array(|reader| {
+                reader.object(|reader, key| match key {
+                    "text" => reader.text().map(drop),
+                    _ => Err(reader.stop("text alone")),
+                })
+            }),
+            _ => Err(reader.stop("parts alone")),
+        })
+    }
+}
+
+/// Decodes requests that all become one.
+struct RequestDecoder<'a, 'l> {
+    request: EmbeddingRequest<'a>,
+    losses: &'l mut Losses,
+}
+
+impl<'a> RequestDecoder<'a, '_> {
+    fn add(&mut self, mut fields: Fields<'a, '_>) -> Result<(), ApiError> {
+        let _ = fields.take("model");
+        let content = field_names::take(&mut fields, CONTENT);
+        let content = content.map(|node| self.decode_content(node)).transpose()?;
+        let content = fields.need("content", content)?;
+        let is_first = self.request.inputs.is_empty();
+        self.request.inputs.push(content);
+        let own = self.decode_settings(&mut fields)?;
+        let config = field_names::take(&mut fields, CONFIG);
+        let config = config.map(|node| {
+            node.fields(|mut fields| {
+                let dimensions = self.decode_settings(&mut fields)?;
+                fields.finish(self.losses);
+                Ok(dimensions)
+            })
+        });
+        let dimensions = own.or(config.transpose()?.flatten());
+        if is_first {
+            self.request.dimensions = dimensions;
+        } else if dimensions != self.request.dimensions {
+            let path = Path::Key(&fields.path, OUTPUT_DIMENSIONALITY[0]);
+            return Err(path.wrong("the same for all requests: the upstream of this model has one"));
+        }
+        fields.finish(self.losses);
+        Ok(())
+    }
+
+    fn decode_settings(&mut self, fields: &mut Fields<'_, '_>) -> Result<Option<u64>, ApiError> {
+        let dimensions = field_names::take(fields, OUTPUT_DIMENSIONALITY);
+        let dimensions = dimensions.map(Node::u64).transpose()?;
+        for names in [TASK_TYPE, TITLE, AUTO_TRUNCATE] {
+            field_names::report_dropped(fields, names, self.losses);
+        }
+        // Zero is the same as absent in this format.
+        Ok(dimensions.filter(|dimensions| *dimensions > 0))
+    }
+
+    /// The texts of a content make one input.
+    fn decode_content(&mut self, content: Node<'a, '_>) -> Result<Text<'a>, ApiError> {
+        content.fields(|mut fields| {
+            let _ = fields.take("role");
+            let mut texts: Vec<Text<'a>> = Vec::new();
+            let mut path = None;
+            if let Some(parts) = fields.node("parts") {
+                path = Some(parts.path.to_string());
+                parts.each(|_, part| {
+                    let place = part.path.to_string();
+                    part.fields(|mut fields| {
+                        let text = fields.text("text")?;
+                        let advice = || {
+                            let message = format!(
+                                "{place}: the upstream of this model makes embeddings of text only"
+                            );
+                            ApiError::invalid(message).at(place.clone())
+                        };
+                        texts.push(text.ok_or_else(advice)?);
+                        fields.finish(self.losses);
+                        Ok(())
+                    })
+                })?;
+            }
+            if texts.len() > 1 {
+                let path = path.unwrap_or_default();
+                self.losses.approximated(FieldLocation::Path(path.into()));
+                return Ok(texts.concat().into());
+            }
+            let text = texts.pop();
+            let text = fields.need("parts", text)?;
+            fields.finish(self.losses);
+            Ok(text)
+        })
+    }
+}
+
+#[derive(Serialize)]
+struct EncodedEmbedBatch<'a> {
+    requests: Vec<EncodedEmbedRequest<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct EncodedEmbedRequest<'a> {
+    model: &'a str,
+    content: EncodedEmbedContent<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_dimensionality: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct EncodedEmbedContent<'a> {
+    parts: [EncodedEmbedPart<'a>; 1],
+}
+
+#[derive(Serialize)]
+struct EncodedEmbedPart<'a> {
+    text: &'a str,
+}
+
+from_json! {
+    struct UpstreamEmbedResponse<'a> {
+        "embeddings" => embeddings: Option<Vec<UpstreamValues<'a>>>,
+        "embedding" => embedding: Option<UpstreamValues<'a>>,
+        "usageMetadata" => usage_metadata: Option<UpstreamUsage<'a>>,
+        "error" => error: Option<Present>,
+    }
+}
+
+from_json! {
+    struct UpstreamValues<'a> {
+        "values" required => values: RawJson<'a>,
+    }
+}
+
+impl<'a> UpstreamEmbedResponse<'a> {
+    fn decode(body: &'a [u8]) -> Result<UpstreamEmbedResponse<'a>, ApiError> {
+        let response: UpstreamEmbedResponse<'a> = decode_response_body(body)?;
+        match (&response.embeddings, &response.embedding) {
+            (None, None) if response.error.is_some() => Err(error::decode_error(200, body)),
+            (None, None) => Err(broken("no vectors")),
+            _ => Ok(response),
+        }
+    }
+
+    fn vectors(&self) -> impl Iterator<Item = RawJson<'a>> {
+        let listed = self.embeddings.iter().flatten();
+        listed.chain(&self.embedding).map(|item| item.values)
+    }
+
+    fn input_tokens(&self) -> Option<u64> {
+        let usage = self.usage_metadata.as_ref()?;
+        Some(usage.decode().input).filter(|tokens| *tokens > 0)
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct EncodedEmbedResponse<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    embedding: Option<EncodedValues<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    embeddings: Option<Vec<EncodedValues<'a>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage_metadata: Option<EncodedEmbedUsage>,
+}
+
+#[derive(Serialize)]
+struct EncodedValues<'a> {
+    values: &'a [f32],
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct EncodedEmbedUsage {
+    prompt_token_count: u64,
+    total_token_count: u64,
+}

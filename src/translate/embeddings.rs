@@ -1,0 +1,114 @@
+//! Translates requests for embeddings and their responses.
+
+use std::ops::Range;
+
+use super::body_estimate::BodyEstimate;
+use super::request_summary::RequestSummary;
+use crate::formats::{
+    EmbedMethod, EmbeddingCodec, EmbeddingOptions, EmbeddingSummary, ResponseObserver,
+    UpstreamTarget,
+};
+use crate::model::{ApiError, ApiErrorKind, Format, Losses, Usage};
+
+/// Translates the body of a client's request for an upstream of another format.
+pub fn embedding_request(
+    from: Format,
+    to: Format,
+    method: EmbedMethod,
+    body: &[u8],
+    target: &UpstreamTarget<'_>,
+    losses: &mut Losses,
+) -> Result<Vec<u8>, ApiError> {
+    let to = to.codec().embedding_codec().ok_or_else(|| {
+        let message = format!(
+            "the upstream of this model has the format {}, which has no embeddings: use another model",
+            to.name()
+        );
+        ApiError::invalid(message).at("model")
+    })?;
+    let request = codec(from)?.decode_embedding_request(method, body, losses)?;
+    Ok(to.encode_embedding_request(&request, target))
+}
+
+/// The response to a request for embeddings.
+pub(super) struct EmbeddingBody {
+    from: Format,
+    to: Format,
+    summary: EmbeddingSummary,
+    options: EmbeddingOptions,
+}
+
+impl EmbeddingBody {
+    /// `None`: the request asks for something else.
+    pub(super) fn new(
+        client: Format,
+        upstream: Format,
+        request: &RequestSummary,
+    ) -> Option<EmbeddingBody> {
+        let (method, summary) = request.embedding.as_ref()?;
+        Some(EmbeddingBody {
+            from: upstream,
+            to: client,
+            summary: summary.clone(),
+            options: EmbeddingOptions {
+                model: request.model.clone(),
+                method: *method,
+                base64: summary.base64,
+                estimated_tokens: BodyEstimate::of_embedding(request.body_length, summary).tokens(),
+            },
+        })
+    }
+
+    pub(super) fn is_translated(&self) -> bool {
+        self.from != self.to
+    }
+
+    /// Observes a response that passes through, and returns where the model's name stands.
+    pub(super) fn observe(
+        &self,
+        body: &[u8],
+        observer: &mut ResponseObserver,
+    ) -> Result<Option<Range<usize>>, ApiError> {
+        let observed = codec(self.from)?.observe_embeddings(body, &self.summary)?;
+        self.check(observed.vectors)?;
+        record(observed.input_tokens, observer);
+        Ok(observed.model)
+    }
+
+    pub(super) fn translate(
+        &self,
+        body: &[u8],
+        observer: &mut ResponseObserver,
+    ) -> Result<Vec<u8>, ApiError> {
+        let embeddings = codec(self.from)?.decode_embeddings(body)?;
+        self.check(embeddings.vectors.len())?;
+        record(embeddings.input_tokens, observer);
+        Ok(codec(self.to)?.encode_embeddings(&embeddings, &self.options))
+    }
+
+    /// Checks that each input has its vector.
+    fn check(&self, vectors: usize) -> Result<(), ApiError> {
+        match self.summary.inputs {
+            Some(inputs) if inputs != vectors => Err(ApiError::bad_gateway(format!(
+                "the upstream's response has {vectors} vectors for {inputs} inputs"
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn record(input_tokens: Option<u64>, observer: &mut ResponseObserver) {
+    if let Some(input) = input_tokens {
+        observer.record_usage(Usage {
+            input,
+            ..Usage::default()
+        });
+    }
+    (observer.has_content, observer.ended) = (true, true);
+}
+
+/// Returns the codec of a format that is known to have one.
+fn codec(format: Format) -> Result<&'static dyn EmbeddingCodec, ApiError> {
+    let codec = format.codec().embedding_codec();
+    codec.ok_or_else(|| ApiError::new(ApiErrorKind::Internal, "the format has no embeddings"))
+}
