@@ -271,7 +271,7 @@ impl<'e> Chain<'e> {
         let files = self.environment.files;
         if profile.contains_key("sso_start_url") || profile.contains_key("sso_session") {
             return Err(format!(
-                "the AWS profile {name} signs in by SSO: use auth.command with `aws configure export-credentials`"
+                "the AWS profile {name} signs in by SSO: use one with `credential_process = aws configure export-credentials --profile {name}`"
             ));
         }
         if let Some(found) = static_keys(name, files.in_credentials_file(name))? {

@@ -142,7 +142,7 @@ fn what_cannot_be_done_is_said() {
     for (profile, expected) in [
         (
             "sso_session = s",
-            "the AWS profile default signs in by SSO: use auth.command with `aws configure export-credentials`",
+            "the AWS profile default signs in by SSO: use one with `credential_process = aws configure export-credentials --profile default`",
         ),
         (
             "role_arn = r\nmfa_serial = m\nsource_profile = default",
