@@ -89,12 +89,15 @@ impl CertificateAuthority {
     }
 }
 
+/// What connections asked for, in their order.
+type NotedNames = Arc<Mutex<Vec<String>>>;
+
 /// A proxy that accepts TLS and forwards plain bytes to the mock.
 pub struct TlsProxy {
     /// The address that it listens on.
     pub address: SocketAddr,
-    negotiated: Arc<Mutex<Vec<String>>>,
-    server_names: Arc<Mutex<Vec<String>>>,
+    negotiated: NotedNames,
+    server_names: NotedNames,
 }
 
 impl TlsProxy {
@@ -162,7 +165,7 @@ async fn forward(
     acceptor: TlsAcceptor,
     stream: TcpStream,
     mock: SocketAddr,
-    (negotiated, server_names): (Arc<Mutex<Vec<String>>>, Arc<Mutex<Vec<String>>>),
+    (negotiated, server_names): (NotedNames, NotedNames),
 ) {
     let Ok(mut outside) = acceptor.accept(stream).await else {
         return;
