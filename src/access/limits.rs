@@ -26,7 +26,7 @@ impl Admission {
 
 /// Admits a request, or returns the error of the limit that is reached.
 pub fn admit(runtime: &Runtime, snapshot: &Snapshot, key: &Key) -> Result<Admission, ApiError> {
-    let global = admit_globally(runtime, snapshot)?;
+    let global = admit_globally(runtime, snapshot, key)?;
     let permit = key
         .limiter
         .admit(&key.limits, Instant::now())
@@ -45,7 +45,7 @@ pub async fn admit_shared(
     snapshot: &Snapshot,
     key: &Key,
 ) -> Result<Admission, ApiError> {
-    let global = admit_globally(runtime, snapshot)?;
+    let global = admit_globally(runtime, snapshot, key)?;
     let admitted = limits.admit(key).await;
     let (permit, shared) = admitted.map_err(|reached| limit_error(&reached, key))?;
     Ok(Admission {
@@ -112,7 +112,7 @@ pub async fn admit_image(
     snapshot: &Snapshot,
     key: &Key,
 ) -> Result<Admission, ApiError> {
-    let global = admit_globally(runtime, snapshot)?;
+    let global = admit_globally(runtime, snapshot, key)?;
     let rates = Limits {
         concurrency: None,
         ..key.limits
@@ -142,8 +142,13 @@ pub fn admit_task(limits: &SharedLimits, key: &Key) -> Admission {
     }
 }
 
-fn admit_globally(runtime: &Runtime, snapshot: &Snapshot) -> Result<GlobalPermit, ApiError> {
-    let permit = runtime.state.admit(snapshot.server.max_in_flight);
+fn admit_globally(
+    runtime: &Runtime,
+    snapshot: &Snapshot,
+    key: &Key,
+) -> Result<GlobalPermit, ApiError> {
+    let limit = snapshot.server.max_in_flight;
+    let permit = runtime.state.admit(limit, &key.limiter, Instant::now());
     permit.ok_or_else(|| {
         let message = "the gateway is serving as many requests as it may; try again";
         retry_after(ApiError::new(ApiErrorKind::Overloaded, message), RETRY_SOON)

@@ -129,16 +129,13 @@ impl Gateway {
         let Some(attempt) = ctx.route.current() else {
             return Error::e_explain(ErrorType::InternalError, "no attempt is under way");
         };
-        if let Some(permit) = attempt
-            .upstream
-            .load
-            .try_acquire(&attempt.upstream.concurrency)
-        {
-            return Ok(permit);
-        }
-        let upstream = &attempt.upstream.clone();
         let key = ctx.client.key().map(|key| key.id.clone());
         let key = key.unwrap_or_else(|| "".into());
+        let upstream = &attempt.upstream;
+        if let Some(permit) = upstream.load.try_acquire(&upstream.concurrency, &key) {
+            return Ok(permit);
+        }
+        let upstream = &upstream.clone();
         let queued = async { Ok(upstream.load.acquire(&upstream.concurrency, &key).await) };
         let refused = match unless_gone(session, ctx.deadline(), pin!(queued)).await {
             Ok(Ok(permit)) => return Ok(permit),

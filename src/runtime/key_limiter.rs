@@ -14,6 +14,8 @@ const MINUTE: f64 = 60.0;
 pub struct KeyLimiter {
     buckets: Mutex<Buckets>,
     in_flight: AtomicU64,
+    /// The requests that count towards the limit of all keys.
+    pub(super) admitted: AtomicU64,
     /// The memory that the bodies of its requests take.
     body_bytes: AtomicUsize,
 }

@@ -3,11 +3,12 @@
 use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use super::body_memory::{BodyMemory, BodyMemoryShare};
 use super::credential::{FetchedCredential, FetchedCredentials};
+use super::places::{GlobalPermit, Places};
 use super::{Account, DiscoveredModels, Health, KeyLimiter, UpstreamLoad};
 use crate::config::CredentialSource;
 
@@ -19,7 +20,7 @@ pub struct RuntimeState {
     accounts: StateMap<String, Account>,
     credentials: FetchedCredentials,
     discovered: StateMap<String, DiscoveredModels>,
-    in_flight: Arc<AtomicU64>,
+    places: Arc<Places>,
     body_memory: Arc<BodyMemory>,
 }
 
@@ -106,23 +107,13 @@ impl RuntimeState {
             .remove_unused_unless(|account| !account.is_unused());
     }
 
-    /// Admits one more request over all keys; `None`: the limit is reached.
-    pub fn admit(&self, limit: Option<u64>) -> Option<GlobalPermit> {
-        let limit = limit.unwrap_or(u64::MAX);
-        let below = |count: u64| (count < limit).then_some(count + 1);
-        self.in_flight
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, below)
-            .ok()
-            .map(|_| GlobalPermit(self.in_flight.clone()))
-    }
-}
-
-/// One request being served, of any key.
-#[must_use = "the request counts as ended when this is dropped"]
-pub struct GlobalPermit(Arc<AtomicU64>);
-
-impl Drop for GlobalPermit {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
+    /// Admits one more request of a key; `None`: all keys together have reached the limit, or other keys wait for a place.
+    pub fn admit(
+        &self,
+        limit: Option<u64>,
+        key: &Arc<KeyLimiter>,
+        now: Instant,
+    ) -> Option<GlobalPermit> {
+        self.places.admit(limit, key, now)
     }
 }

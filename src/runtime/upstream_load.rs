@@ -1,5 +1,6 @@
 //! The requests in flight at an upstream, and the queue of those that wait.
 
+mod key_counts;
 mod queue;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -8,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
+use key_counts::KeyCounts;
 use queue::UpstreamQueue;
 
 use crate::config::ConcurrencyLimit;
@@ -19,6 +21,8 @@ pub struct UpstreamLoad {
     /// How many requests wait, or are about to: known without the lock of the queue.
     queued: AtomicU64,
     queue: Mutex<UpstreamQueue<UpstreamPermit>>,
+    /// Of the requests in flight, those that began while there was a limit.
+    of_keys: KeyCounts,
     /// The last result of the health check.
     down: AtomicBool,
 }
@@ -34,12 +38,16 @@ pub enum QueueError {
 
 /// One request in flight at the upstream.
 #[must_use = "the permit is released when this is dropped"]
-pub struct UpstreamPermit(Option<Arc<UpstreamLoad>>);
+pub struct UpstreamPermit {
+    load: Option<Arc<UpstreamLoad>>,
+    /// `None`: there was no limit.
+    key: Option<Arc<str>>,
+}
 
 impl Drop for UpstreamPermit {
     fn drop(&mut self) {
-        if let Some(load) = self.0.take() {
-            load.in_flight.fetch_sub(1, Ordering::SeqCst);
+        if let Some(load) = self.load.take() {
+            load.release(self.key.as_deref());
             // Whoever is queued later sees the free place.
             if load.queued.load(Ordering::SeqCst) > 0 {
                 load.serve_queue();
@@ -76,13 +84,18 @@ impl UpstreamLoad {
     pub fn try_acquire(
         self: &Arc<UpstreamLoad>,
         concurrency: &ConcurrencyLimit,
+        key: &Arc<str>,
     ) -> Option<UpstreamPermit> {
         let Some(limit) = concurrency.max_in_flight else {
             self.in_flight.fetch_add(1, Ordering::SeqCst);
-            return Some(UpstreamPermit(Some(self.clone())));
+            return Some(UpstreamPermit {
+                load: Some(self.clone()),
+                key: None,
+            });
         };
         // A new request must not overtake the queue.
-        (self.queued() == 0).then(|| self.try_take(limit)).flatten()
+        let is_free = self.queued() == 0;
+        is_free.then(|| self.try_take(limit, key)).flatten()
     }
 
     /// A permit for a request of this key, at once or after waiting in the queue.
@@ -91,7 +104,7 @@ impl UpstreamLoad {
         concurrency: &ConcurrencyLimit,
         key: &Arc<str>,
     ) -> Result<UpstreamPermit, QueueError> {
-        if let Some(permit) = self.try_acquire(concurrency) {
+        if let Some(permit) = self.try_acquire(concurrency, key) {
             return Ok(permit);
         }
         let (sender, permit) = oneshot::channel();
@@ -122,7 +135,8 @@ impl UpstreamLoad {
         let mut queue = self.queue();
         // From here on no place that comes free is missed.
         self.queued.store(queue.len() + 1, Ordering::SeqCst);
-        let permit = (queue.len() == 0).then(|| self.try_take(limit)).flatten();
+        let is_first = queue.len() == 0;
+        let permit = is_first.then(|| self.try_take(limit, key)).flatten();
         let enqueued = match permit {
             Some(permit) => Ok(Enqueued::Permit(permit)),
             None if queue.len() < concurrency.queue || queue.make_room(key) => {
@@ -134,28 +148,46 @@ impl UpstreamLoad {
         enqueued
     }
 
-    /// Gives free places to those who wait.
+    /// Gives free places to those who wait, first to the key that has fewest.
     fn serve_queue(self: &Arc<UpstreamLoad>) {
         let mut queue = self.queue();
-        while let Some(first) = queue.first()
-            && let Some(permit) = self.try_take(first.limit)
-            && let Some(request) = queue.pop()
-        {
+        loop {
+            self.of_keys.look(|count| queue.turn_to_fewest(count));
+            let Some((key, limit)) = queue.first() else {
+                break;
+            };
+            let Some(permit) = self.try_take(limit, key) else {
+                break;
+            };
+            let Some(request) = queue.pop() else { break };
             if let Err(mut unused) = request.permit.send(permit) {
                 // It has just gone. The lock is held, so that the place is given back without a look at the queue.
-                unused.0 = None;
-                self.in_flight.fetch_sub(1, Ordering::SeqCst);
+                unused.load = None;
+                self.release(unused.key.as_deref());
             }
         }
         self.queued.store(queue.len(), Ordering::SeqCst);
     }
 
-    fn try_take(self: &Arc<UpstreamLoad>, limit: u64) -> Option<UpstreamPermit> {
+    fn try_take(self: &Arc<UpstreamLoad>, limit: u64, key: &Arc<str>) -> Option<UpstreamPermit> {
         let below = |count: u64| (count < limit).then_some(count + 1);
-        self.in_flight
-            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, below)
-            .ok()
-            .map(|_| UpstreamPermit(Some(self.clone())))
+        let taken = self
+            .in_flight
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, below);
+        taken.ok()?;
+        self.of_keys.enter(key);
+        Some(UpstreamPermit {
+            load: Some(self.clone()),
+            key: Some(key.clone()),
+        })
+    }
+
+    /// Gives a place back.
+    fn release(&self, key: Option<&str>) {
+        if let Some(key) = key {
+            self.of_keys.leave(key);
+        }
+        self.in_flight.fetch_sub(1, Ordering::SeqCst);
     }
 
     fn queue(&self) -> MutexGuard<'_, UpstreamQueue<UpstreamPermit>> {

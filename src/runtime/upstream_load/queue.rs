@@ -1,11 +1,12 @@
-//! The requests that wait for an upstream. Keys take turns in it, and none fills it for the others.
+//! The requests that wait for an upstream. Keys share it: none takes all free places, and none fills it for the others.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-/// Requests in the order in which they are served: one of each key in turn, those of a key as they came.
+/// Requests by key, those of a key as they came. The key that has fewest at the upstream is served first; of several, keys
+/// take turns.
 pub(super) struct UpstreamQueue<P> {
     keys: VecDeque<KeyQueue<P>>,
     length: u64,
@@ -21,7 +22,7 @@ struct KeyQueue<P> {
 pub(super) struct QueuedRequest<P> {
     id: u64,
     /// How many requests the upstream gets at once.
-    pub(super) limit: u64,
+    limit: u64,
     pub(super) permit: oneshot::Sender<P>,
 }
 
@@ -56,9 +57,23 @@ impl<P> UpstreamQueue<P> {
         id
     }
 
-    /// The request whose turn it is.
-    pub(super) fn first(&self) -> Option<&QueuedRequest<P>> {
-        self.keys.front()?.requests.front()
+    /// Gives the turn to the key that has fewest requests at the upstream; of several, to the one that had it.
+    pub(super) fn turn_to_fewest(&mut self, count: &dyn Fn(&str) -> u64) {
+        let keys = self.keys.iter().map(|of_key| count(&of_key.key));
+        let fewest = keys.enumerate().min_by_key(|(_, count)| *count);
+        let at = fewest.map_or(0, |(at, _)| at);
+        if at > 0
+            && let Some(of_key) = self.keys.remove(at)
+        {
+            self.keys.push_front(of_key);
+        }
+    }
+
+    /// The key whose turn it is, and how many requests the upstream gets at once.
+    pub(super) fn first(&self) -> Option<(&Arc<str>, u64)> {
+        let of_key = self.keys.front()?;
+        let request = of_key.requests.front()?;
+        Some((&of_key.key, request.limit))
     }
 
     /// Takes out the request whose turn it is; next is the turn of another key.

@@ -182,3 +182,39 @@ async fn keys_take_turns_and_none_fills_the_queue_for_others() {
     drop(permit);
     assert_eq!((load.in_flight(), load.queued()), (0, 0));
 }
+
+/// One key holds every place and waits for more; what it gives back goes to another until both have as many.
+#[tokio::test]
+async fn a_place_that_comes_free_goes_to_the_key_that_has_fewest() {
+    let load = Arc::new(UpstreamLoad::default());
+    let concurrency = concurrency(4, 100, LONG);
+    let mut held = Vec::new();
+    for _ in 0..4 {
+        held.push(load.acquire(&concurrency, &key("greedy")).await.ok());
+    }
+    let mut waiting = Vec::new();
+    for (number, name) in (1..).zip(["greedy"; 8].into_iter().chain(["other"; 3])) {
+        waiting.push(wait(&load, concurrency, name));
+        while load.queued() < number {
+            tokio::task::yield_now().await;
+        }
+    }
+    let mut served = Vec::new();
+    for permit in held {
+        drop(permit);
+        let (first, _, rest) = futures_util::future::select_all(waiting).await;
+        served.push(first.expect("no panic").expect("a permit"));
+        waiting = rest;
+    }
+    let names: Vec<_> = served.iter().map(|(name, _)| *name).collect();
+    assert_eq!(names, ["other", "other", "greedy", "greedy"]);
+    drop(served);
+    drop(waiting);
+    while load.queued() > 0 || load.in_flight() > 0 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(
+        load.of_keys.look(|count| count("greedy") + count("other")),
+        0
+    );
+}
