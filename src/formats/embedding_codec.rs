@@ -41,6 +41,9 @@ pub trait EmbeddingCodec: Sync {
         body: &[u8],
         summary: &EmbeddingSummary,
     ) -> Result<ObservedEmbeddings, ApiError>;
+    /// Returns the path of a field that names a further model. Those that the summary has found are not meant: they
+    /// are the same.
+    fn further_model(&self, body: &[u8]) -> Option<String>;
     /// Encodes a model's name as it stands where the summary has found it.
     fn encode_model_reference(&self, model: &str) -> Vec<u8>;
 }

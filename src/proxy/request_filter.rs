@@ -329,7 +329,11 @@ fn check_other_model(ctx: &RequestContext, operation: Operation) -> Result<(), A
         return Ok(());
     }
     let (codec, body) = (ctx.client.codec(), &ctx.route.body);
-    match large_body::process(body.len(), || codec.other_model(body)) {
+    let other_model = || match (operation, codec.embedding_codec()) {
+        (Operation::Embed(_), Some(embedder)) => embedder.further_model(body),
+        _ => codec.other_model(body),
+    };
+    match large_body::process(body.len(), other_model) {
         Some(field) => Err(access::refuse_other_model(key, &field)),
         None => Ok(()),
     }

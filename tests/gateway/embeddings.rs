@@ -358,6 +358,8 @@ async fn a_cap_reserves_the_input_and_nothing_else() {
     let error = response.json();
     assert_eq!(error["error"]["code"], "insufficient_quota");
     // What only the upstream can count may be as much as the model takes.
+    let further = json!({"model": "vector-chat", "input": "a", "messages": [{"role": "user", "content": "b"}]});
+    assert_eq!(ask(&further).await.status, 429);
     let unknown = json!({"model": "vector-chat", "input": [{"type": "text", "text": "a"}]});
     assert_eq!(ask(&unknown).await.status, 429);
 }
@@ -455,5 +457,49 @@ async fn errors_of_upstreams_come_in_the_clients_shape() {
             let response = ask(&gateway, "/v1/embeddings", &body).await;
             assert_eq!(response.status, 502, "{bad}: {}", response.text());
         }
+    }
+}
+
+/// The official client names the model in every request of a batch, which is the one of the path.
+#[tokio::test]
+async fn keys_with_limits_may_name_the_model_of_the_path_and_no_other() {
+    let mock = Mock::start();
+    let keys = ", {name: capped, secret: key-capped, spending_cap: 100}, \
+                {name: some, secret: key-some, models: [\"vector-*\"]}";
+    let gateway = Gateway::start(&config(mock.address, "", keys, ""));
+    for key in ["key-capped", "key-some"] {
+        for (model, in_body, further, status) in [
+            ("vector-native", "models/vector-native", "title", 200),
+            ("vector-native", "models/vector-chat", "title", 400),
+            (
+                "vector-native",
+                "models/vector-native",
+                "fallback_model",
+                400,
+            ),
+            ("talker", "models/talker", "title", 400),
+        ] {
+            let request = json!({"model": in_body, "content": content("a"), further: "x"});
+            let path = native_path(model, "batchEmbedContents");
+            let asked = client().post(gateway.url(&path)).bearer_auth(key);
+            let response = send(asked.json(&json!({"requests": [request]}))).await;
+            // One key may not use the model at all.
+            let expected = if (key, model) == ("key-some", "talker") {
+                403
+            } else {
+                status
+            };
+            assert_eq!(
+                response.status,
+                expected,
+                "{key} {in_body} {further}: {}",
+                response.text()
+            );
+        }
+        let body = json!({"model": "vector-chat", "input": "a", "models": ["talker"]});
+        let asked = client()
+            .post(gateway.url("/v1/embeddings"))
+            .bearer_auth(key);
+        assert_eq!(send(asked.json(&body)).await.status, 400);
     }
 }

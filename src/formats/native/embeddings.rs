@@ -8,14 +8,15 @@ use super::usage::UpstreamUsage;
 use crate::formats::embedding_codec::check_count;
 use crate::formats::embedding_vector::{broken, check_lengths, decode_vector};
 use crate::formats::json_bytes::to_json_bytes;
+use crate::formats::other_model::names_model;
 use crate::formats::{
     EmbedMethod, EmbeddingCodec, EmbeddingOptions, EmbeddingSummary, ModelField,
     ObservedEmbeddings, UpstreamTarget, chat, decode_response_body, decode_unique_fields,
     decode_unique_item, to_json_string,
 };
 use crate::json::{
-    DecodeResult, Fields, FromJson, JsonReader, Node, Path, Present, RawJson, UniqueField,
-    decode_json, from_json, has_repeated_keys,
+    DecodeResult, FieldMatch, Fields, FromJson, JsonReader, Node, Path, Present, RawJson,
+    UniqueField, decode_json, find_field, from_json, has_repeated_keys,
 };
 use crate::model::{
     ApiError, EmbeddingRequest, Embeddings, FieldLocation, Losses, Text, truncated,
@@ -170,6 +171,15 @@ impl EmbeddingCodec for NativeEmbeddings {
             vectors: lengths.len(),
             input_tokens: response.input_tokens(),
             model: None,
+        })
+    }
+
+    fn further_model(&self, body: &[u8]) -> Option<String> {
+        let text = str::from_utf8(body).unwrap_or_default();
+        find_field(text, &|key, _| match key {
+            "model" | "content" => FieldMatch::Skip,
+            key if names_model(key) => FieldMatch::Found,
+            _ => FieldMatch::Enter,
         })
     }
 

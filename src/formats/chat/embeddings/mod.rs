@@ -5,6 +5,7 @@ mod response;
 #[cfg(test)]
 mod tests;
 
+use crate::formats::chat::known_input;
 use crate::formats::{
     EmbedMethod, EmbeddingCodec, EmbeddingOptions, EmbeddingSummary, ModelField,
     ObservedEmbeddings, UpstreamTarget, to_json_string,
@@ -55,6 +56,10 @@ impl EmbeddingCodec for EmbeddingsEndpoint {
         summary: &EmbeddingSummary,
     ) -> Result<ObservedEmbeddings, ApiError> {
         response::observe(body, summary)
+    }
+
+    fn further_model(&self, body: &[u8]) -> Option<String> {
+        known_input::other_model(body)
     }
 
     fn encode_model_reference(&self, model: &str) -> Vec<u8> {

@@ -51,8 +51,8 @@ pub(super) fn summarize(
         // Some upstreams take images here, or messages in place of it.
         _ => summary.has_unseen = true,
     }
-    // Of two fields of the same name, the upstream may read the other one.
-    summary.has_unseen |= has_repeated_keys(text);
+    // Of two fields of the same name, the upstream may read the other one; and one that is not known may be input.
+    summary.has_unseen |= has_repeated_keys(text) || !has_known_fields_only(text);
     Ok((model.transpose()?, summary))
 }
 
