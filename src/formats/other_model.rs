@@ -2,18 +2,18 @@
 
 use crate::json::{FieldMatch, KnownFields, find_field};
 
-/// Returns the path of the first such field. `apart`: fields of the body in which an upstream looks for no model, or
-/// whose models are checked elsewhere. `also`: fields of the body itself that stand for a model.
+/// Returns the path of the first such field. `turns`: the field of the conversation, where an upstream looks for no
+/// model. `also`: fields of the body itself that stand for a model.
 pub(super) fn find_other_model(
     body: &[u8],
     known: &KnownFields,
-    apart: &[&str],
+    turns: Option<&str>,
     also: &[&str],
 ) -> Option<String> {
     let text = str::from_utf8(body).unwrap_or_default();
     find_field(text, &|key, is_top| match key {
         "model" if is_top => FieldMatch::Skip,
-        key if is_top && apart.contains(&key) => FieldMatch::Skip,
+        key if is_top && Some(key) == turns => FieldMatch::Skip,
         key if is_top && also.contains(&key) => FieldMatch::Found,
         key if known.is_opaque(key) => FieldMatch::Skip,
         key if names_model(key) => FieldMatch::Found,

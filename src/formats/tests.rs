@@ -254,11 +254,6 @@ fn a_second_model_is_found_where_an_upstream_looks_for_it() {
             None,
         ),
         (
-            Format::Native,
-            r#"{"requests":[{"model":"models/m","content":{"parts":[{"text":"x"}]}}]}"#,
-            None,
-        ),
-        (
             Format::Images,
             r#"{"model":"m","prompt":"x","models":["a"]}"#,
             Some("models"),

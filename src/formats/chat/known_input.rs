@@ -97,5 +97,5 @@ pub(super) fn unknown_field(body: &[u8]) -> Option<String> {
 
 /// Returns the path of the first field that names another model; a router takes `route` and `preset` for one.
 pub(super) fn other_model(body: &[u8]) -> Option<String> {
-    find_other_model(body, &KNOWN_INPUT, &["messages"], &["route", "preset"])
+    find_other_model(body, &KNOWN_INPUT, Some("messages"), &["route", "preset"])
 }

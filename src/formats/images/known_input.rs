@@ -48,7 +48,7 @@ pub(super) fn unknown_field(body: &[u8]) -> Option<String> {
 pub(super) fn other_model(body: &[u8]) -> Option<String> {
     match multipart::is_multipart(body) {
         true => find_in_form(body, |name| name != "model" && names_model(name)),
-        false => find_other_model(body, &KNOWN_INPUT, &[], &[]),
+        false => find_other_model(body, &KNOWN_INPUT, None, &[]),
     }
 }
 

@@ -75,5 +75,5 @@ pub(super) fn unknown_field(body: &[u8]) -> Option<String> {
 
 /// Returns the path of the first field that names another model.
 pub(super) fn other_model(body: &[u8]) -> Option<String> {
-    find_other_model(body, &KNOWN_INPUT, &[], &[])
+    find_other_model(body, &KNOWN_INPUT, None, &[])
 }

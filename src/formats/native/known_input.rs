@@ -75,7 +75,7 @@ pub(super) fn unknown_field(body: &[u8]) -> Option<String> {
     KNOWN_INPUT.find_unknown(str::from_utf8(body).unwrap_or_default())
 }
 
-/// Returns the path of the first field that names another model. Those of the requests for embeddings are compared with the path.
+/// Returns the path of the first field that names another model.
 pub(super) fn other_model(body: &[u8]) -> Option<String> {
-    find_other_model(body, &KNOWN_INPUT, &["contents", "requests"], &[])
+    find_other_model(body, &KNOWN_INPUT, Some("contents"), &[])
 }

@@ -97,5 +97,5 @@ fn find_stored_reasoning(text: &str) -> Option<String> {
 
 /// Returns the path of the first field that names another model.
 pub(super) fn other_model(body: &[u8]) -> Option<String> {
-    find_other_model(body, &KNOWN_INPUT, &[], &[])
+    find_other_model(body, &KNOWN_INPUT, None, &[])
 }
