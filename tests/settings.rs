@@ -633,3 +633,76 @@ fn the_capabilities_of_an_upstream_win_over_its_preset() {
         Some("max_completion_tokens")
     );
 }
+
+#[test]
+fn the_host_of_a_cloud_follows_from_its_place() {
+    for (upstream, expected) in [
+        (
+            "{provider: vertex, project: p, location: global}",
+            "https://aiplatform.googleapis.com",
+        ),
+        (
+            "{provider: vertex-anthropic, project: p, location: us}",
+            "https://aiplatform.us.rep.googleapis.com",
+        ),
+        (
+            "{provider: vertex-openai, project: p, location: europe-west1}",
+            "https://europe-west1-aiplatform.googleapis.com",
+        ),
+        (
+            "{provider: azure, resource: mine, auth: {bearer: t}}",
+            "https://mine.openai.azure.com/openai/v1",
+        ),
+        (
+            "{provider: azure, base_url: 'https://mine.openai.azure.us/openai/v1', auth: {azure: {}}}",
+            "https://mine.openai.azure.us/openai/v1",
+        ),
+        (
+            "{provider: azure-anthropic, resource: mine, auth: {bearer: t}}",
+            "https://mine.services.ai.azure.com/anthropic",
+        ),
+    ] {
+        let config = good(&format!("upstreams: [{upstream}]"));
+        assert_eq!(config.upstreams[0].base_url.to_string(), expected);
+    }
+}
+
+#[test]
+fn what_a_cloud_needs_is_named() {
+    for (upstream, expected) in [
+        (
+            "vertex",
+            "the provider vertex needs location: write location, or set GOOGLE_CLOUD_LOCATION, or write base_url",
+        ),
+        (
+            "{provider: vertex, location: eu}",
+            "paths.generate has {project}; write project, or set GOOGLE_CLOUD_PROJECT",
+        ),
+        (
+            "{provider: azure, auth: {azure: {}}}",
+            "the provider azure needs resource: write resource, or write base_url",
+        ),
+        (
+            "{provider: azure, resource: r}",
+            "the provider azure needs a key: set the variable AZURE_OPENAI_API_KEY, or write auth",
+        ),
+        (
+            "{provider: azure, resource: r, auth: {azure: {client_secret: hush}}}",
+            "azure needs \"tenant\": write it, or set AZURE_TENANT_ID",
+        ),
+        (
+            "{provider: azure, resource: r, auth: {azure: {client_secret: hush, managed_identity: on}}}",
+            "azure takes one of",
+        ),
+        (
+            "{provider: vertex, project: p, location: eu, auth: {google: {credentials: '{hush'}}}",
+            "credentials must be the path of a file of credentials, or its JSON",
+        ),
+    ] {
+        let text = format!("upstreams: [{upstream}]");
+        let problems = parse("test.yaml", &text, &nothing).expect_err(upstream);
+        let problems = lines(&problems);
+        assert!(problems.contains(expected), "{upstream}: {problems}");
+        assert!(!problems.contains("hush"), "{problems}");
+    }
+}

@@ -14,6 +14,9 @@ use crate::model::Format;
 
 const FILE: &str = include_str!("providers.yaml");
 
+/// What stands for the key of a provider of Google Cloud.
+const GOOGLE: &str = "Google credentials";
+
 /// Only a config that names a provider pays for reading the file.
 static PROVIDERS: LazyLock<Vec<Provider>> = LazyLock::new(|| parse(FILE).0);
 
@@ -50,6 +53,8 @@ pub struct Provider {
     hosts: Vec<(String, String)>,
     /// The service of AWS that requests are signed for where no key is set.
     pub(super) aws_service: Option<String>,
+    /// Its credentials are access tokens of Google Cloud.
+    pub uses_google: bool,
     /// Keys of an upstream and their values, as written.
     shape: Vec<(YamlKey, YamlNode)>,
 }
@@ -99,10 +104,11 @@ pub fn provider_table() -> String {
         for (place, (format, base_url)) in provider.formats.iter().enumerate() {
             // One line per provider is easier to find than the same name three times.
             let (name, key) = match place {
+                0 if provider.uses_google => (provider.name.clone(), GOOGLE.to_owned()),
                 0 => (provider.name.clone(), provider.keys.join(" or ")),
                 _ => (String::new(), String::new()),
             };
-            let key = match key.is_empty() || provider.needs_key {
+            let key = match key.is_empty() || provider.needs_key || provider.uses_google {
                 true => key,
                 false => format!("{key} (optional)"),
             };
@@ -168,6 +174,7 @@ fn parse_provider(
     let flags = flags.and_then(|field| reader.table("capabilities", field));
     let flags = flags.map(|table| capabilities::parse(reader, table));
     let aws_service = reader.optional(&mut table, "aws_service", values::name);
+    let uses_google = reader.optional(&mut table, "google", values::switch);
     let variables = parse_variables(reader, &mut table);
     let hosts = parse_hosts(reader, &mut table);
     let shape = SHAPE_KEYS.into_iter().filter_map(|name| {
@@ -189,6 +196,7 @@ fn parse_provider(
         aws_service,
         variables,
         hosts,
+        uses_google: uses_google.unwrap_or(false),
         shape,
     })
 }
@@ -289,7 +297,7 @@ mod tests {
     fn every_preset_can_be_used_as_it_is() {
         for provider in providers() {
             let name = &provider.name;
-            let has_key = !provider.keys.is_empty();
+            let has_key = !provider.keys.is_empty() || provider.uses_google;
             assert!(has_key || !provider.needs_key, "{name} names no variable");
             let formats: HashSet<Format> = provider.formats.iter().map(|(of, _)| *of).collect();
             assert_eq!(formats.len(), provider.formats.len(), "{name}");
@@ -302,7 +310,8 @@ mod tests {
                     "{name} sends its key in the clear"
                 );
                 let is_signed = provider.aws_service.is_some();
-                assert_eq!(is_local || is_signed, !provider.needs_key, "{name}");
+                let is_optional = is_local || is_signed || provider.uses_google;
+                assert_eq!(is_optional, !provider.needs_key, "{name}");
             }
             let mut capabilities = Capabilities::default();
             for (flag, value) in &provider.capabilities {

@@ -1,9 +1,12 @@
 //! The settings of the config as plain data: one struct per table of the config reference.
 
 mod auth;
+mod azure;
 mod connection;
+mod google;
 mod images;
 mod request_shape;
+mod secret;
 mod stores;
 mod upstream;
 
@@ -12,12 +15,15 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use auth::{Auth, AwsSource, CommandSource, CredentialSource, Secret};
+pub use auth::{Auth, AwsSource, CommandSource, CredentialSource};
+pub use azure::{AzureApp, AzureGrant, AzureSource, ManagedIdentity};
 pub use connection::{ClientCertificate, ProxyConfig, UpstreamTls};
+pub use google::{GoogleCredentials, GoogleSource};
 pub use images::{FilesConfig, ImagesConfig, TasksConfig};
 pub use request_shape::{
     PathTemplate, RequestShape, StreamFraming, UpstreamPaths, encode_parameter,
 };
+pub use secret::Secret;
 pub use stores::{JournalConfig, LimitsStore, ServerUrl, StoreConfig};
 pub use upstream::{
     BaseUrl, Breaker, ConcurrencyLimit, Discovery, HealthCheck, Protocol, UpstreamConfig,

@@ -1,7 +1,10 @@
 //! Credentials for upstreams that are valid for a while: fetched, kept fresh, and put on requests.
 
 mod aws;
+mod azure;
 mod command;
+mod google;
+mod jwt;
 mod new_credential;
 mod refresher;
 mod source;

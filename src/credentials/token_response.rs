@@ -2,10 +2,15 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{Method, Request, Response};
 use serde::Deserialize;
 use serde_json::Value;
+use url::form_urlencoded::Serializer;
 
 use super::new_credential::NewCredential;
+use crate::model::truncated;
 
 /// A token that seems to have expired before it arrived is used for so long: the clock is wrong, not the token.
 const SHORTEST_LIFE: Duration = Duration::from_secs(60);
@@ -82,6 +87,42 @@ fn seconds(value: &Option<Value>) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds.clamp(0.0, 1e10)).ok()
 }
 
+/// What a token endpoint says of a request that it refuses; no other text of its body is shown.
+pub(super) fn refusal(status: u16, body: &[u8]) -> String {
+    let body: Value = serde_json::from_slice(body).unwrap_or_default();
+    let text = |value: &Value| value.as_str().map(|text| truncated(text).to_string());
+    let error = &body["error"];
+    let code = text(error).or_else(|| text(&error["status"]));
+    let description = text(&body["error_description"]).or_else(|| text(&error["message"]));
+    let mut message = format!("status {status}");
+    for part in [code, description].into_iter().flatten() {
+        message.push_str(": ");
+        message.push_str(&part);
+    }
+    message
+}
+
+/// The token of a response.
+pub(super) fn token(response: &Response<Bytes>) -> Result<NewCredential, String> {
+    match response.status().as_u16() {
+        200 => TokenResponse::decode(response.body())?.into_credential(None),
+        status => Err(refusal(status, response.body())),
+    }
+}
+
+/// A request with a form.
+pub(super) fn form_request(url: &str, form: &[(&str, &str)]) -> Result<Request<Bytes>, String> {
+    let form = Serializer::new(String::new()).extend_pairs(form).finish();
+    let request = Request::builder()
+        .method(Method::POST)
+        .uri(url)
+        .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
+        .header(ACCEPT, "application/json")
+        .body(Bytes::from(form));
+    // It would quote what is wrong.
+    request.map_err(|_| "the URL of the token endpoint is not valid".to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -129,6 +170,24 @@ mod tests {
         ] {
             let error = life_of(body, 1000).expect_err(body);
             assert!(!error.contains("secret"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_is_told_in_the_words_of_the_endpoint() {
+        for (body, expected) in [
+            (
+                r#"{"error":"invalid_client","error_description":"AADSTS7000215: Invalid client secret"}"#,
+                "status 401: invalid_client: AADSTS7000215: Invalid client secret",
+            ),
+            (
+                r#"{"error":{"code":403,"message":"Permission denied","status":"PERMISSION_DENIED"}}"#,
+                "status 401: PERMISSION_DENIED: Permission denied",
+            ),
+            ("<html>secret</html>", "status 401"),
+            (r#"{"token":"secret"}"#, "status 401"),
+        ] {
+            assert_eq!(refusal(401, body.as_bytes()), expected);
         }
     }
 }

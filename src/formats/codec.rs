@@ -76,6 +76,10 @@ pub trait Codec: Sync {
     fn is_error_body(&self, body: &[u8]) -> bool {
         is_error_body(body)
     }
+    /// Tells whether an error of an upstream has the shape that clients of this format know.
+    fn is_own_error(&self, _body: &[u8]) -> bool {
+        true
+    }
     /// Encodes an error, with its status: formats use different ones for some errors.
     fn encode_error(&self, api_error: &ApiError, request_id: &str) -> (u16, Vec<u8>);
     /// Encodes the error that ends a stream which passed through unchanged so far.

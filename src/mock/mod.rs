@@ -2,6 +2,7 @@
 
 mod bedrock;
 mod body_hash;
+mod cloud_hosts;
 mod content;
 mod count_tokens;
 mod delivery;
@@ -24,7 +25,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::to_bytes;
+use axum::body::{Body, to_bytes};
 use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, get, post};
@@ -118,11 +119,66 @@ pub fn router() -> Router {
         .route("/mock/signal/{name}", post(signal))
         .route("/mock/seen/{name}", get(seen))
         .route("/mock/stats", get(stats))
+        .merge(cloud_routes())
         .fallback(unknown)
         .with_state(Arc::new(MockState::default()))
 }
 
+/// The paths of clouds: Azure, Microsoft Foundry and Vertex AI take the requests of known formats at others.
+fn cloud_routes() -> Router<Arc<MockState>> {
+    let generation = |format| conversation(format, Operation::Generate);
+    let count = conversation(Format::Messages, Operation::CountTokens);
+    let mut router = Router::new()
+        .route("/openai/v1/chat/completions", generation(Format::Chat))
+        .route("/openai/v1/responses", generation(Format::Responses))
+        .route("/openai/v1/images/generations", post(generate_images))
+        .route("/openai/v1/images/edits", post(generate_images))
+        .route("/anthropic/v1/messages", generation(Format::Messages))
+        .route("/anthropic/v1/messages/count_tokens", count);
+    let deployment = "/openai/deployments/{deployment}";
+    let chat = format!("{deployment}/chat/completions");
+    router = router.route(&chat, generation(Format::Chat));
+    for images in ["generations", "edits"] {
+        let path = format!("{deployment}/images/{images}");
+        router = router.route(&path, post(generate_images));
+    }
+    for version in ["v1", "v1beta1"] {
+        let location = format!("/{version}/projects/{{project}}/locations/{{location}}");
+        let chat = format!("{location}/endpoints/openapi/chat/completions");
+        let models = format!("{location}/publishers/{{publisher}}/models/{{*call}}");
+        let express = format!("/{version}/publishers/google/models/{{*call}}");
+        router = router
+            .route(&chat, generation(Format::Chat))
+            .route(&models, post(vertex))
+            .route(&express, post(native));
+    }
+    router
+}
+
 type SharedState = State<Arc<MockState>>;
+
+async fn vertex(
+    state: SharedState,
+    Path((_, _, publisher, call)): Path<(String, String, String, String)>,
+    request: Request,
+) -> Response {
+    if publisher == "google" {
+        return native(state, Path(call), request).await;
+    }
+    let Some(operation) = cloud_hosts::operation(&call) else {
+        return unknown(request.uri().clone()).await;
+    };
+    let endpoint = MockEndpoint {
+        format: Format::Messages,
+        operation,
+        path_model: None,
+    };
+    let (head, body) = request.into_parts();
+    let body = to_bytes(body, MAX_BODY_BYTES).await.unwrap_or_default();
+    let body = cloud_hosts::plain_body(&call, operation, &body);
+    let request = Request::from_parts(head, Body::from(body));
+    generate(&state, endpoint, request).await
+}
 
 fn conversation(format: Format, operation: Operation) -> MethodRouter<Arc<MockState>> {
     post(async move |State(state): SharedState, request: Request| {

@@ -240,8 +240,9 @@ impl Gateway {
             ctx.route.skip_upstream();
         }
         let is_own_format = upstream_format == client_format && !is_aws;
+        let is_own_error = is_own_format && upstream_format.codec().is_own_error(&body);
         let retries = is_retryable(api_error.kind) && ctx.may_retry();
-        if retries || !(is_own_format && passes_through(&api_error, status, &body)) {
+        if retries || !(is_own_error && passes_through(&api_error, status, &body)) {
             if is_own_format && api_error.kind != ApiErrorKind::BadGateway {
                 api_error.status = status;
             }

@@ -24,6 +24,7 @@ pub fn check() {
             };
             let keys = provider.keys.iter().map(String::as_str).collect();
             let keys = match (quoted(keys, " or "), provider.needs_key) {
+                _ if provider.uses_google => "Google credentials".to_owned(),
                 (keys, _) if keys.is_empty() => "none".to_owned(),
                 (keys, true) => keys,
                 (keys, false) => format!("{keys} (optional)"),

@@ -6,6 +6,7 @@ mod bedrock;
 mod bodies;
 mod browsers;
 mod cloud_clients;
+mod clouds;
 mod command_line;
 mod conversation_owners;
 mod conversations;

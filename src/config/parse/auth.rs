@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 
-use super::aws_auth;
 use super::template_values::TemplateValues;
+use super::{aws_auth, azure_auth, google_auth};
 use crate::config::providers::Provider;
 use crate::config::settings::{Auth, CommandSource, CredentialSource};
 use crate::config::table::{ConfigField, ConfigReader};
@@ -13,7 +13,9 @@ use crate::config::tree::YamlKind;
 use crate::config::values;
 
 /// The kinds of credentials.
-const KINDS: [&str; 5] = ["bearer", "header", "query", "command", "aws"];
+const KINDS: [&str; 7] = [
+    "bearer", "header", "query", "aws", "azure", "google", "command",
+];
 
 /// How long the token of a command is used. Those of all clouds live for an hour at least.
 const DEFAULT_TTL: Duration = Duration::from_secs(15 * 60);
@@ -65,6 +67,14 @@ pub fn parse(
             let source = aws_auth::parse(reader, field, provider, template_values)?;
             Some(Auth::Fetched(CredentialSource::Aws(source)))
         }
+        "azure" => {
+            let source = azure_auth::parse(reader, field)?;
+            Some(Auth::Fetched(CredentialSource::Azure(source)))
+        }
+        "google" => {
+            let source = google_auth::parse(reader, field)?;
+            Some(Auth::Fetched(CredentialSource::Google(source)))
+        }
         _ => {
             let source = parse_command(reader, field, ttl)?;
             Some(Auth::Fetched(CredentialSource::Command(source)))
@@ -106,7 +116,10 @@ fn parse_command(
 /// The header that a fetched credential is sent in.
 pub const fn header_of(source: &CredentialSource) -> &'static str {
     match source {
-        CredentialSource::Command(_) | CredentialSource::Aws(_) => "authorization",
+        CredentialSource::Aws(_)
+        | CredentialSource::Azure(_)
+        | CredentialSource::Command(_)
+        | CredentialSource::Google(_) => "authorization",
     }
 }
 

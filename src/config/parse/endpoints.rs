@@ -2,6 +2,7 @@
 
 use super::auth::key_auth;
 use super::aws_auth;
+use super::google_auth;
 use super::template_values::TemplateValues;
 use crate::config::base_url::doubled_path;
 use crate::config::problem::Position;
@@ -163,6 +164,10 @@ pub fn preset_auth(
         if provider.aws_service.is_some() {
             let source = aws_auth::of_preset(reader, provider, template_values, position)?;
             return Some(Auth::Fetched(CredentialSource::Aws(source)));
+        }
+        if provider.uses_google {
+            let source = google_auth::default_source(reader);
+            return Some(Auth::Fetched(CredentialSource::Google(source)));
         }
         if provider.needs_key {
             let keys: Vec<&str> = provider.keys.iter().map(String::as_str).collect();

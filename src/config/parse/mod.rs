@@ -2,7 +2,9 @@
 
 mod auth;
 mod aws_auth;
+mod azure_auth;
 mod endpoints;
+mod google_auth;
 mod images;
 mod journal;
 mod key;

@@ -1,10 +1,12 @@
 //! The credentials of an upstream: a secret of the config, or a source that they are fetched from.
 
-use std::fmt;
-use std::hash::{Hash, Hasher};
 use std::time::Duration;
 
-use secrecy::{ExposeSecret as _, SecretString};
+use secrecy::SecretString;
+
+use super::azure::AzureSource;
+use super::google::GoogleSource;
+use super::secret::Secret;
 
 #[derive(Debug, Clone)]
 pub enum Auth {
@@ -25,6 +27,8 @@ pub enum Auth {
 /// reload that leaves its source as it is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum CredentialSource {
+    Azure(AzureSource),
+    Google(GoogleSource),
     Command(CommandSource),
     Aws(AwsSource),
 }
@@ -52,38 +56,4 @@ pub struct AwsSource {
     pub role_session_name: Option<String>,
     pub external_id: Option<String>,
     pub web_identity_token_file: Option<String>,
-}
-
-/// A secret of the config that can be compared, but is never shown.
-#[derive(Clone)]
-pub struct Secret(SecretString);
-
-impl Secret {
-    pub fn new(text: String) -> Secret {
-        Secret(SecretString::from(text))
-    }
-
-    pub fn expose(&self) -> &str {
-        self.0.expose_secret()
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
-        formatter.write_str("***")
-    }
-}
-
-impl PartialEq for Secret {
-    fn eq(&self, other: &Secret) -> bool {
-        self.expose() == other.expose()
-    }
-}
-
-impl Eq for Secret {}
-
-impl Hash for Secret {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.expose().hash(state);
-    }
 }

@@ -107,6 +107,8 @@ pub(super) fn encode_in_stream(api_error: &ApiError, out: &mut SseWriter) {
 /// Decodes an error response, whose body may be of any other shape.
 pub(super) fn decode(status: u16, bytes: &[u8]) -> ApiError {
     let body: Value = serde_json::from_slice(bytes).unwrap_or(Value::Null);
+    // Google wraps some errors in an array.
+    let body = body.get(0).unwrap_or(&body);
     let error = &body["error"];
     let message = error["message"].as_str();
     let kind = decode_kind(status, error["type"].as_str(), message);
@@ -114,8 +116,14 @@ pub(super) fn decode(status: u16, bytes: &[u8]) -> ApiError {
     if status >= 400 && !kind.has_canonical_status() {
         api_error.status = status;
     }
-    api_error.message = error_message(message, &body).to_owned();
+    api_error.message = error_message(message, body).to_owned();
     api_error
+}
+
+/// Tells whether an error has the shape of this format: hosts of its models have their own.
+pub(super) fn is_own(bytes: &[u8]) -> bool {
+    let body: Value = serde_json::from_slice(bytes).unwrap_or(Value::Null);
+    body["error"]["type"].is_string()
 }
 
 fn decode_kind(status: u16, kind: Option<&str>, message: Option<&str>) -> ApiErrorKind {

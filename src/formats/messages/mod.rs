@@ -232,6 +232,10 @@ impl Codec for Messages {
         Some((HeaderName::from_static("anthropic-version"), version))
     }
 
+    fn is_own_error(&self, body: &[u8]) -> bool {
+        error::is_own(body)
+    }
+
     fn place_fields(&self, body: &[u8], placement: &FieldPlacement) -> Result<Vec<Edit>, ApiError> {
         let names = ["anthropic_version", "anthropic_beta"];
         place_fields(body, placement, names)
