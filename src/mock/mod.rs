@@ -108,13 +108,6 @@ pub fn router() -> Router {
             "/model/{model}/count-tokens",
             on_bedrock(BedrockOperation::CountTokens),
         )
-        .route("/openai/v1/chat/completions", generation(Format::Chat))
-        .route("/openai/v1/responses", generation(Format::Responses))
-        .route("/anthropic/v1/messages", generation(Format::Messages))
-        .route(
-            "/anthropic/v1/messages/count_tokens",
-            count(Format::Messages),
-        )
         .route("/mock/files/{name}", get(file))
         .route("/mock/signal/{name}", post(signal))
         .route("/mock/seen/{name}", get(seen))
@@ -124,7 +117,7 @@ pub fn router() -> Router {
         .with_state(Arc::new(MockState::default()))
 }
 
-/// The paths of clouds: Azure, Microsoft Foundry and Vertex AI take the requests of known formats at others.
+/// The paths of clouds: Azure, Microsoft Foundry, Vertex AI and AWS Bedrock take the requests of known formats at others.
 fn cloud_routes() -> Router<Arc<MockState>> {
     let generation = |format| conversation(format, Operation::Generate);
     let count = conversation(Format::Messages, Operation::CountTokens);
@@ -355,6 +348,12 @@ mod tests {
         );
         assert_eq!(endpoint("demo:sing", "/x"), None);
         assert_eq!(endpoint("demo", "/x"), None);
+    }
+
+    #[test]
+    fn no_path_is_routed_twice() {
+        // A path with two routes is a panic.
+        let _ = router();
     }
 
     #[test]
