@@ -37,7 +37,8 @@ pub struct InputMedia {
     pub lengths: Vec<u64>,
     /// How many images the upstream fetches.
     pub linked_images: u64,
-    /// There is input of any length that is not in the body: other files, and what the upstream's own tools find.
+    /// There is input of which the body does not tell the length: documents, recordings and other files, and what the upstream's
+    /// own tools find.
     pub has_unseen: bool,
 }
 
@@ -55,10 +56,13 @@ impl InputMedia {
     fn add(&mut self, media: &Media<'_>) {
         match &media.source {
             Source::Base64(data) => {
-                let kinds = ["image/", "audio/", "video/", "application/pdf"];
-                if kinds.iter().any(|kind| media.mime.starts_with(kind)) {
+                let is_image = media.mime.starts_with("image/");
+                let kinds = ["audio/", "video/", "application/pdf"];
+                if is_image || kinds.iter().any(|kind| media.mime.starts_with(kind)) {
                     self.lengths.push(data.len() as u64);
                 }
+                // Few bytes may hold hundreds of pages, or hours of silence.
+                self.has_unseen |= !is_image && !media.mime.starts_with("text/");
             }
             Source::Url(_) | Source::File(_) if media.mime.starts_with("image/") => {
                 self.linked_images += 1;

@@ -12,7 +12,9 @@ use crate::formats::{DearerSetting, HeaderFields, Operation};
 use crate::metrics::ServedRequest;
 use crate::model::{ApiError, Format, MAX_AMOUNT_LEN, Money, UsageRecord};
 use crate::runtime::{Attempt, Prices};
-use crate::translate::{BodyEstimate, MeasuredUsage, RequestSummary, max_tokens_of_text};
+use crate::translate::{
+    BodyEstimate, MeasuredUsage, RequestSummary, likely_tokens_of_text, max_tokens_of_text,
+};
 
 /// The output of models that do not say how long it may be, where the request does not either.
 const DEFAULT_OUTPUT_TOKENS: u64 = 4096;
@@ -162,12 +164,14 @@ struct MaxInput {
 fn max_input(estimate: BodyEstimate, attempt: &Attempt, client: Format) -> MaxInput {
     let is_unseen = estimate.has_unseen_input(attempt.upstream.format == client);
     let seen = estimate.max_tokens();
-    let most = attempt.settings.settings.max_input_tokens;
-    let most = most.unwrap_or(DEFAULT_INPUT_TOKENS);
-    MaxInput {
-        tokens: if is_unseen { seen.max(most) } else { seen },
-        is_unseen,
-    }
+    // An upstream refuses more than its model takes.
+    let tokens = match attempt.settings.settings.max_input_tokens {
+        Some(most) if is_unseen => most,
+        Some(most) => seen.min(most),
+        None if is_unseen => seen.max(DEFAULT_INPUT_TOKENS),
+        None => seen,
+    };
+    MaxInput { tokens, is_unseen }
 }
 
 /// Says in the error of a cap why so much would have been reserved.
@@ -176,8 +180,8 @@ fn explain_unseen(mut api_error: ApiError, input: MaxInput, field: Option<String
     let (which, instead) = match field {
         Some(field) => (format!("by `{field}`"), "leave that out"),
         None => (
-            "such as a file or a stored conversation".to_owned(),
-            "send the input itself",
+            "such as a document, a recording or a stored conversation".to_owned(),
+            "send the input as text",
         ),
     };
     let why = format!(
@@ -261,7 +265,7 @@ fn unreported_input(ctx: &RequestContext) -> u64 {
     reserved().unwrap_or_else(|| input_tokens(ctx))
 }
 
-/// What was reserved for the input of the attempt, where the upstream may have read more than the client has sent.
+/// What the attempt is billed for its input, where the upstream may have read more than the client has sent.
 fn reserved_input(ctx: &RequestContext) -> Option<u64> {
     let (estimate, attempt) = (ctx.billing.estimate()?, ctx.route.current()?);
     let input = max_input(estimate, attempt, ctx.client.format());
@@ -271,7 +275,7 @@ fn reserved_input(ctx: &RequestContext) -> Option<u64> {
         false if growth > 0 => estimate.tokens(),
         false => return None,
     };
-    Some(body.saturating_add(max_tokens_of_text(growth)))
+    Some(body.saturating_add(likely_tokens_of_text(growth)))
 }
 
 /// About how many tokens were sent. The body itself is not kept until the end of a stream.

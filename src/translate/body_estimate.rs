@@ -6,8 +6,6 @@ use crate::model::InputMedia;
 
 /// The bytes of a token in most languages, on average.
 pub(super) const BYTES_PER_TOKEN: u64 = 4;
-/// The fewest bytes of a token: one Chinese character has three.
-const MIN_BYTES_PER_TOKEN: u64 = 3;
 
 /// How much of a request's body is text, how many pages of data there are, such as images, and what is not in it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -16,6 +14,8 @@ pub struct BodyEstimate {
     /// Tokens that the body has as numbers.
     token_ids: u64,
     pages: u64,
+    /// How many images, recordings and documents the pages belong to.
+    media: u64,
     /// Images that the upstream fetches.
     linked_images: u64,
     /// There is more input than the body holds, at an upstream of any format.
@@ -35,9 +35,10 @@ const SAMPLE: usize = 48;
 const TOKENS_PER_PAGE: u64 = 1000;
 const BYTES_PER_PAGE: u64 = (64 << 10) / 3 * 4;
 
-/// The likely tokens of an image behind a URL, and those of the largest: models scale larger ones down.
+/// The likely tokens of an image behind a URL, and those of the largest, however few bytes it has: models scale larger ones
+/// down.
 const TOKENS_PER_LINK: u64 = 1000;
-const MAX_TOKENS_PER_LINK: u64 = 5000;
+const MAX_TOKENS_PER_IMAGE: u64 = 5000;
 
 impl BodyEstimate {
     /// Estimates by samples of the body, where nothing is paid by it: an image of 20 MiB need not be
@@ -95,6 +96,7 @@ impl BodyEstimate {
         BodyEstimate {
             text: (body.len() as u64).saturating_sub(media.lengths.iter().sum()),
             pages: pages.sum(),
+            media: media.lengths.len() as u64,
             linked_images: media.linked_images,
             has_unseen: media.has_unseen,
             ..BodyEstimate::default()
@@ -109,13 +111,13 @@ impl BodyEstimate {
     /// Returns the likely number of tokens.
     pub fn tokens(self) -> u64 {
         let links = self.linked_images * TOKENS_PER_LINK;
-        self.text.div_ceil(BYTES_PER_TOKEN) + self.token_ids + self.data_tokens() + links
+        likely_tokens_of_text(self.text) + self.token_ids + self.data_tokens() + links
     }
 
-    /// Returns an upper estimate of the tokens in the body, and of the images that it links to.
+    /// Returns the most tokens of the body, and of the images that it links to.
     pub fn max_tokens(self) -> u64 {
-        let links = self.linked_images * MAX_TOKENS_PER_LINK;
-        max_tokens_of_text(self.text) + self.token_ids + self.data_tokens() + links
+        let images = (self.linked_images + self.media) * MAX_TOKENS_PER_IMAGE;
+        max_tokens_of_text(self.text) + self.token_ids + self.data_tokens() + images
     }
 
     const fn data_tokens(self) -> u64 {
@@ -124,9 +126,15 @@ impl BodyEstimate {
     }
 }
 
-/// Returns an upper estimate of the tokens in so many bytes of text.
+/// Returns the likely number of tokens in so many bytes of text.
+pub const fn likely_tokens_of_text(bytes: u64) -> u64 {
+    bytes.div_ceil(BYTES_PER_TOKEN)
+}
+
+/// Returns the most tokens in so many bytes of text: words have fewer, but digits, random letters and rare scripts may have one
+/// to a byte.
 pub const fn max_tokens_of_text(bytes: u64) -> u64 {
-    bytes.div_ceil(MIN_BYTES_PER_TOKEN)
+    bytes
 }
 
 /// About how many bytes look like data.
@@ -176,7 +184,7 @@ mod tests {
                 for estimate in [BodyEstimate::sampled(body.as_bytes()), exact(&body)] {
                     assert_eq!((estimate.text, estimate.pages), (length, 0), "{words}");
                     assert_eq!(estimate.tokens(), length.div_ceil(4));
-                    assert_eq!(estimate.max_tokens(), length.div_ceil(3));
+                    assert_eq!(estimate.max_tokens(), length);
                 }
             }
         }

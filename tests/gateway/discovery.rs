@@ -19,7 +19,7 @@ fn config(mock: &Mock) -> String {
     for (format, prefix) in FORMATS {
         text += &format!(
             "  - {{name: {format}, format: {format}, base_url: \"http://{}{prefix}\", \
-             discover: {{prefix: {format}/, exclude: [demo-image]}}}}\n",
+             discover: {{prefix: {format}/, exclude: [demo-image, demo-embedding, demo-completion]}}}}\n",
             mock.address
         );
     }

@@ -77,6 +77,21 @@ fn references() -> Vec<(&'static str, Value)> {
             json!({"messages": user(json!([{"type": "file", "file": {"file_id": "file-1"}}]))}),
         ),
         ("chat", json!({"web_search_options": {}})),
+        // Few bytes of these may be many tokens.
+        (
+            "chat",
+            json!({"messages": user(json!([{"type": "file", "file":
+                {"filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBERg=="}}]))}),
+        ),
+        (
+            "messages",
+            json!({"messages": user(json!([{"type": "document", "source":
+                {"type": "base64", "media_type": "application/pdf", "data": "JVBERg=="}}]))}),
+        ),
+        (
+            "native",
+            json!({"contents": part(json!({"inlineData": {"mimeType": "audio/ogg", "data": "T2dnUw=="}}))}),
+        ),
     ]
 }
 
