@@ -254,7 +254,7 @@ async fn unknown_methods_and_values_of_alt_are_refused() {
         ("generateContent?alt=media", 400),
         ("streamGenerateContent?alt=media", 400),
         ("countTokens?alt=sse", 400),
-        ("embedContent", 404),
+        ("embedContent", 400),
         ("batchGenerateContent", 404),
         ("predict", 404),
         ("generatecontent", 404),
