@@ -146,24 +146,24 @@ impl<'e> Chain<'e> {
         if named.is_some() && self.environment.files.profile(&profile).is_none() {
             return Err(no_profile(&profile));
         }
-        if !is_chosen && let Some(found) = self.from_variables()? {
+        if !is_chosen && let Some(found) = self.find_variables()? {
             return Ok(found);
         }
-        if let Some(found) = self.from_role_of(&profile)? {
+        if let Some(found) = self.find_role_of(&profile)? {
             return Ok(found);
         }
-        if let Some(found) = self.from_profile(&profile, !is_chosen)? {
+        if let Some(found) = self.find_profile(&profile, !is_chosen)? {
             return Ok(found);
         }
-        if let Some(found) = self.from_container()? {
+        if let Some(found) = self.find_container()? {
             return Ok(found);
         }
-        self.from_instance().ok_or_else(|| {
+        self.find_instance().ok_or_else(|| {
             "no AWS credentials: set access_key_id and secret_access_key, a profile, or the variables of AWS".to_owned()
         })
     }
 
-    fn from_variables(&self) -> Result<Option<AwsProvider>, String> {
+    fn find_variables(&self) -> Result<Option<AwsProvider>, String> {
         let Some(access_key_id) = self.environment.get("AWS_ACCESS_KEY_ID") else {
             return Ok(None);
         };
@@ -185,7 +185,7 @@ impl<'e> Chain<'e> {
     }
 
     /// The role of a profile, with the source that the profile names for it.
-    fn from_role_of(&mut self, name: &str) -> Result<Option<AwsProvider>, String> {
+    fn find_role_of(&mut self, name: &str) -> Result<Option<AwsProvider>, String> {
         let profile = self.environment.files.profile(name).unwrap_or_default();
         let Some(arn) = role_of(&profile) else {
             return Ok(None);
@@ -216,14 +216,14 @@ impl<'e> Chain<'e> {
             (None, None) => Err(format!(
                 "the AWS profile {name} has a role_arn, but no source_profile and no credential_source"
             )),
-            (Some(source), None) => self.from_source_profile(name, source),
-            (None, Some(source)) => self.from_named_source(name, source),
+            (Some(source), None) => self.find_source_profile(name, source),
+            (None, Some(source)) => self.find_named_source(name, source),
         };
         let source = Box::new(source?);
         Ok(Some(AwsProvider::Role { source, role }))
     }
 
-    fn from_source_profile(&mut self, name: &str, source: &str) -> Result<AwsProvider, String> {
+    fn find_source_profile(&mut self, name: &str, source: &str) -> Result<AwsProvider, String> {
         let profile = self.environment.files.profile(source);
         let profile = profile.ok_or_else(|| no_profile(source))?;
         let is_static = ["aws_access_key_id", "aws_secret_access_key"]
@@ -237,17 +237,17 @@ impl<'e> Chain<'e> {
         }
         self.visited.push(source.to_owned());
         let found = match is_static || role_of(&profile).is_none() {
-            true => self.from_profile(source, false)?,
-            false => self.from_role_of(source)?,
+            true => self.find_profile(source, false)?,
+            false => self.find_role_of(source)?,
         };
         found.ok_or_else(|| format!("the AWS profile {source} has no credentials"))
     }
 
-    fn from_named_source(&self, name: &str, source: &str) -> Result<AwsProvider, String> {
+    fn find_named_source(&self, name: &str, source: &str) -> Result<AwsProvider, String> {
         let found = match source.to_ascii_lowercase().as_str() {
-            "environment" => self.from_variables()?,
-            "ecscontainer" => self.from_container()?,
-            "ec2instancemetadata" => self.from_instance(),
+            "environment" => self.find_variables()?,
+            "ecscontainer" => self.find_container()?,
+            "ec2instancemetadata" => self.find_instance(),
             _ => {
                 let message = format!("the AWS profile {name} has an unknown credential_source");
                 return Err(message);
@@ -259,13 +259,13 @@ impl<'e> Chain<'e> {
     }
 
     /// What a profile itself has: a web identity, keys, or a command.
-    fn from_profile(
+    fn find_profile(
         &self,
         name: &str,
         with_variables: bool,
     ) -> Result<Option<AwsProvider>, String> {
         let profile = self.environment.files.profile(name).unwrap_or_default();
-        if let Some(found) = self.from_web_identity(&profile, with_variables)? {
+        if let Some(found) = self.find_web_identity(&profile, with_variables)? {
             return Ok(Some(found));
         }
         let files = self.environment.files;
@@ -287,7 +287,7 @@ impl<'e> Chain<'e> {
         static_keys(name, files.in_config_file(name))
     }
 
-    fn from_web_identity(
+    fn find_web_identity(
         &self,
         profile: &Profile,
         with_variables: bool,
@@ -313,7 +313,7 @@ impl<'e> Chain<'e> {
         }))
     }
 
-    fn from_container(&self) -> Result<Option<AwsProvider>, String> {
+    fn find_container(&self) -> Result<Option<AwsProvider>, String> {
         let relative = self
             .environment
             .get("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
@@ -336,7 +336,7 @@ impl<'e> Chain<'e> {
         })))
     }
 
-    fn from_instance(&self) -> Option<AwsProvider> {
+    fn find_instance(&self) -> Option<AwsProvider> {
         let disabled = self.environment.get("AWS_EC2_METADATA_DISABLED");
         if disabled.is_some_and(|text| text.eq_ignore_ascii_case("true")) {
             return None;

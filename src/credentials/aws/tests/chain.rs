@@ -12,8 +12,11 @@ use crate::config::Secret;
 #[derive(Deserialize)]
 struct ChainCases {
     files: BTreeMap<String, (String, String)>,
-    cases: Vec<(String, Option<String>, BTreeMap<String, String>, String)>,
+    cases: Vec<ChainCase>,
 }
+
+/// The files, the profile of the session, the variables, and what botocore takes.
+type ChainCase = (String, Option<String>, BTreeMap<String, String>, String);
 
 fn config() -> AwsSource {
     AwsSource {
