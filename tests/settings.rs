@@ -152,7 +152,7 @@ fn the_demo_loads_and_needs_nothing() {
         assert_eq!(model.id, format!("demo-{}", format.name()));
         assert_eq!(model.provider, "demo");
     }
-    assert_eq!((config.upstreams.len(), config.models.len()), (5, 6));
+    assert_eq!((config.upstreams.len(), config.models.len()), (5, 7));
     assert_eq!(config.upstreams[4].format, Format::Images);
     assert!(config.models[4].is_image_model());
     assert_eq!(lines(&config.warnings), "");

@@ -31,7 +31,7 @@ pub use upstream::{
 };
 
 use super::problem::{Position, Problem};
-use crate::formats::{EmbedMethod, Operation};
+use crate::formats::Operation;
 use crate::model::Money;
 
 #[derive(Debug, Clone)]
@@ -323,10 +323,7 @@ impl ModelConfig {
 
     /// The operation that models of this type are asked for.
     pub fn usual_operation(&self) -> Operation {
-        match &*self.model_type {
-            "embedding" => Operation::Embed(EmbedMethod::Batch),
-            _ => Operation::Generate,
-        }
+        Operation::of_model_type(&self.model_type)
     }
 
     pub fn has_image_output(&self) -> bool {

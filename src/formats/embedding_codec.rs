@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::request_options::{EmbedMethod, ModelField, UpstreamTarget};
+use super::token_input::InputSummary;
 use crate::model::{ApiError, EmbeddingRequest, Embeddings, Losses};
 
 /// The most inputs of one request.
@@ -53,11 +54,7 @@ pub trait EmbeddingCodec: Sync {
 pub struct EmbeddingSummary {
     /// How many vectors the response must have; `None`: the input has a shape that only the upstream knows.
     pub inputs: Option<usize>,
-    /// The number of tokens that the body has as numbers, and the bytes that these take there.
-    pub token_ids: u64,
-    pub token_bytes: u64,
-    /// There may be input that is no text in the body.
-    pub has_unseen: bool,
+    pub input: InputSummary,
     /// The client wants the vectors in base64.
     pub base64: bool,
     /// The vectors may be of something else than floats, since the request has fields that are not known.

@@ -12,6 +12,7 @@ mod conversation_codec;
 mod dearer_setting;
 mod embedding_codec;
 mod embedding_vector;
+mod endpoints;
 mod field_placement;
 mod free_text;
 mod header_fields;
@@ -33,6 +34,7 @@ mod responses;
 mod signatures;
 mod token_count;
 mod token_counter;
+mod token_input;
 mod tool_name_rule;
 
 use crate::model::Format;
@@ -60,11 +62,12 @@ pub use messages::{
 pub use model_list::ModelPage;
 pub use public_address::{is_public, is_public_https};
 pub use request_options::{
-    AsyncOption, EmbedMethod, Framing, ModelField, Operation, OutputLimit, RequestHead,
-    ResponseOptions, RoutingFields, UpstreamTarget,
+    AsyncOption, EmbedMethod, Framing, ModelField, Operation, OutputLimit, PassthroughEndpoint,
+    RequestHead, ResponseOptions, RoutingFields, UpstreamTarget,
 };
 pub use response_observer::{InterruptedStream, Observation, ResponseObserver};
 pub use token_counter::{CountTokensRequest, TokenCounter};
+pub use token_input::InputSummary;
 pub use tool_name_rule::ToolNameRule;
 
 impl Format {

@@ -19,20 +19,64 @@ pub enum Operation {
     Edit,
     /// Embeddings of texts.
     Embed(EmbedMethod),
+    /// What only an upstream with the same endpoint can answer.
+    Passthrough(PassthroughEndpoint),
+}
+
+/// An endpoint of OpenAI's API that passes through to upstreams which have it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PassthroughEndpoint {
+    Completions,
+    Moderations,
+    Rerank,
+}
+
+impl PassthroughEndpoint {
+    pub const ALL: [PassthroughEndpoint; 3] = [
+        PassthroughEndpoint::Completions,
+        PassthroughEndpoint::Moderations,
+        PassthroughEndpoint::Rerank,
+    ];
+
+    /// Returns the path behind `/v1`.
+    pub const fn path(self) -> &'static str {
+        match self {
+            PassthroughEndpoint::Completions => "/completions",
+            PassthroughEndpoint::Moderations => "/moderations",
+            PassthroughEndpoint::Rerank => "/rerank",
+        }
+    }
+
+    const fn model_type(self) -> &'static str {
+        match self {
+            PassthroughEndpoint::Completions => "completion",
+            PassthroughEndpoint::Moderations => "moderation",
+            PassthroughEndpoint::Rerank => "rerank",
+        }
+    }
+
+    const fn label(self) -> &'static str {
+        match self {
+            PassthroughEndpoint::Completions => "completions",
+            PassthroughEndpoint::Moderations => "moderations",
+            PassthroughEndpoint::Rerank => "rerank",
+        }
+    }
 }
 
 impl Operation {
     /// The types of models that are asked for one operation only.
-    pub const MODEL_TYPES: [&str; 1] = ["embedding"];
+    pub const MODEL_TYPES: [&str; 4] = ["embedding", "completion", "moderation", "rerank"];
 
     /// The labels of all operations that have one.
-    pub const LABELS: [&str; 1] = ["embeddings"];
+    pub const LABELS: [&str; 4] = ["embeddings", "completions", "moderations", "rerank"];
 
     /// Returns the type of the models that do it, which are asked for nothing else. `None`: models of conversations
     /// and images do it.
     pub const fn model_type(self) -> Option<&'static str> {
         match self {
             Operation::Embed(_) => Some("embedding"),
+            Operation::Passthrough(endpoint) => Some(endpoint.model_type()),
             Operation::Generate
             | Operation::Stream(_)
             | Operation::CountTokens
@@ -40,10 +84,32 @@ impl Operation {
         }
     }
 
+    /// Returns what models of a type are asked for.
+    pub fn of_model_type(model_type: &str) -> Operation {
+        let endpoints = PassthroughEndpoint::ALL.map(Operation::Passthrough);
+        let mut beside = [Operation::Embed(EmbedMethod::Batch)]
+            .into_iter()
+            .chain(endpoints);
+        let found = beside.find(|operation| operation.model_type() == Some(model_type));
+        found.unwrap_or(Operation::Generate)
+    }
+
+    /// Tells whether the response has an output of tokens, which a request can limit.
+    pub const fn has_output(self) -> bool {
+        match self {
+            Operation::Generate
+            | Operation::Stream(_)
+            | Operation::Edit
+            | Operation::Passthrough(PassthroughEndpoint::Completions) => true,
+            Operation::CountTokens | Operation::Embed(_) | Operation::Passthrough(_) => false,
+        }
+    }
+
     /// Returns the name in logs, metrics and usage records, where it is not that of the client's format.
     pub const fn label(self) -> Option<&'static str> {
         match self {
             Operation::Embed(_) => Some("embeddings"),
+            Operation::Passthrough(endpoint) => Some(endpoint.label()),
             Operation::Generate
             | Operation::Stream(_)
             | Operation::CountTokens

@@ -9,6 +9,7 @@ mod delivery;
 mod directives;
 mod embeddings;
 mod endpoint;
+mod endpoints;
 mod images;
 mod model_list;
 mod plan;
@@ -35,7 +36,7 @@ use serde::Serialize;
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 
-use crate::formats::{EmbedMethod, Framing, Operation};
+use crate::formats::{EmbedMethod, Framing, Operation, PassthroughEndpoint};
 use crate::model::{ApiError, ApiErrorKind, Format};
 use bedrock::BedrockOperation;
 use delivery::deliver;
@@ -94,6 +95,15 @@ pub fn router() -> Router {
             "/v1/embeddings",
             conversation(Format::Chat, Operation::Embed(EmbedMethod::Batch)),
         )
+        .route(
+            "/v1/completions",
+            passthrough(PassthroughEndpoint::Completions),
+        )
+        .route(
+            "/v1/moderations",
+            passthrough(PassthroughEndpoint::Moderations),
+        )
+        .route("/v1/rerank", passthrough(PassthroughEndpoint::Rerank))
         .route("/v1/images/generations", post(generate_images))
         .route("/v1/images/edits", post(generate_images))
         .route(
@@ -192,6 +202,13 @@ fn on_bedrock(operation: BedrockOperation) -> MethodRouter<Arc<MockState>> {
             respond(&state, Format::Messages, request, make).await
         },
     )
+}
+
+fn passthrough(endpoint: PassthroughEndpoint) -> MethodRouter<Arc<MockState>> {
+    post(async move |State(state): SharedState, request: Request| {
+        let make = |received: &MockRequest| endpoints::respond(endpoint, received);
+        respond(&state, Format::Chat, request, make).await
+    })
 }
 
 async fn native(State(state): SharedState, Path(call): Path<String>, request: Request) -> Response {

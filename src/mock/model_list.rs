@@ -5,13 +5,14 @@ use serde_json::{Value, json};
 use super::body_hash::CREATED;
 use crate::model::Format;
 
-const MODELS: [&str; 6] = [
+const MODELS: [&str; 7] = [
     "demo-chat",
     "demo-messages",
     "demo-native",
     "demo-responses",
     "demo-image",
     "demo-embedding",
+    "demo-completion",
 ];
 
 /// Returns the format of a list: formats share a path, so the headers decide.

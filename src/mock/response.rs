@@ -109,7 +109,9 @@ fn plan_conversation(
     let (stream, framing) = match endpoint.operation {
         Operation::Generate | Operation::Edit => (fields.stream, Framing::Sse),
         Operation::Stream(framing) => (true, framing),
-        Operation::CountTokens | Operation::Embed(_) => (false, Framing::Sse),
+        Operation::CountTokens | Operation::Embed(_) | Operation::Passthrough(_) => {
+            (false, Framing::Sse)
+        }
     };
     let head = RequestHead {
         path_model: endpoint.path_model.as_deref(),

@@ -58,7 +58,7 @@ pub(super) fn reserve(
     let traits = ctx.route.model_traits();
     let body = &ctx.route.body;
     let estimate = request.estimate(ctx.client.codec(), &traits, body);
-    let has_output = request.is_conversation();
+    let has_output = request.operation.has_output();
     let client = ctx.client.format();
     let input_of = |attempt: &Attempt| max_input(estimate, attempt, client);
     let highest_of = |attempt: &Attempt| {
@@ -210,8 +210,7 @@ pub(super) fn reserved_output(ctx: &RequestContext, attempt: &Attempt) -> Option
     let request = ctx.route.request()?;
     let is_reserved = is_capped
         && attempt.settings.prices.is_some()
-        && request.operation != Operation::CountTokens
-        && request.is_conversation()
+        && request.operation.has_output()
         && request.output_limit.output.is_none();
     is_reserved.then(|| max_output(None, attempt))
 }
@@ -292,9 +291,9 @@ fn estimate_body(ctx: &RequestContext) -> BodyEstimate {
         .current()
         .and_then(|attempt| attempt.settings.prices);
     let request = ctx.route.request();
-    let request = request.filter(|request| prices.is_some() || request.is_embedding());
+    let request = request.filter(|request| prices.is_some() || !request.is_conversation());
     match request {
-        Some(request) if request.is_embedding() => {
+        Some(request) if !request.is_conversation() => {
             request.estimate(ctx.client.codec(), &ctx.route.model_traits(), body)
         }
         Some(request) => {

@@ -5,7 +5,7 @@ use http::{HeaderMap, Method};
 use percent_encoding::percent_decode_str;
 
 use super::cloud_path::plain_path;
-use crate::formats::{EmbedMethod, Framing, Operation};
+use crate::formats::{EmbedMethod, Framing, Operation, PassthroughEndpoint};
 use crate::model::{ApiError, ApiErrorKind, Format, truncated};
 
 /// What a request asks for.
@@ -146,6 +146,18 @@ fn parse_plain(
         return match *method {
             Method::GET => Ok(Endpoint::ImageFile(id.to_owned())),
             _ => Err(not_allowed(method, "GET")),
+        };
+    }
+    let endpoints = PassthroughEndpoint::ALL.into_iter();
+    let mut endpoints =
+        endpoints.filter(|endpoint| path.strip_prefix("/v1") == Some(endpoint.path()));
+    if let Some(endpoint) = endpoints.next() {
+        return match *method {
+            Method::POST => Ok(model_endpoint(
+                Format::Chat,
+                Operation::Passthrough(endpoint),
+            )),
+            _ => Err(not_allowed(method, "POST")),
         };
     }
     let (endpoint, allowed) = match path {

@@ -352,12 +352,16 @@ fn passthrough_body(
     losses: &mut Losses,
 ) -> Result<ChunkedBytes, ApiError> {
     let (upstream, codec, body) = (&attempt.upstream, ctx.client.codec(), &ctx.route.body);
-    let limit = match billing::reserved_output(ctx, attempt) {
-        Some(limit) => codec.limit_output(body, limit, &attempt.capabilities)?,
-        None => Vec::new(),
+    let limit = match (billing::reserved_output(ctx, attempt), request.operation) {
+        (Some(limit), Operation::Passthrough(endpoint)) => endpoint.limit_output(body, limit)?,
+        (Some(limit), _) => codec.limit_output(body, limit, &attempt.capabilities)?,
+        (None, _) => Vec::new(),
     };
     if !limit.is_empty() {
-        losses.added(FieldLocation::Setting(Setting::MaxTokens));
+        losses.added(match request.is_conversation() {
+            true => FieldLocation::Setting(Setting::MaxTokens),
+            false => FieldLocation::Path("max_tokens".into()),
+        });
     }
     let edited = request.passthrough_body_with(codec, body, &attempt.model, &upstream.brand, limit);
     if !request.is_conversation() {
@@ -419,6 +423,14 @@ fn translate_body(
         images_only: attempt.settings.settings.is_image_model(),
     };
     let (from, to, body) = (ctx.client.format(), upstream.format, &ctx.route.body);
+    if let Operation::Passthrough(endpoint) = request.operation {
+        let message = format!(
+            "the upstream of this model has the format {}, which has no /v1{}: use another model",
+            to.name(),
+            endpoint.path()
+        );
+        return Err(ApiError::invalid(message).at("model"));
+    }
     let translated = if let Operation::Embed(method) = request.operation {
         TranslatedRequest {
             body: translate::embedding_request(from, to, method, body, &target, losses)?,

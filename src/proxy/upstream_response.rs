@@ -168,7 +168,8 @@ fn response_options(
             Operation::Generate
             | Operation::CountTokens
             | Operation::Edit
-            | Operation::Embed(_) => Framing::Sse,
+            | Operation::Embed(_)
+            | Operation::Passthrough(_) => Framing::Sse,
         },
         include_usage: !request.hides_usage(),
         request_id: ctx.client.request_id().to_owned(),

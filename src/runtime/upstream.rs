@@ -157,6 +157,11 @@ impl Upstream {
             let translated = || by(Format::Chat).or_else(|| by(Format::Native));
             return own.or_else(translated).unwrap_or(self);
         }
+        if let Operation::Passthrough(_) = operation {
+            return by(Format::Chat)
+                .or(self.beside_responses.as_ref())
+                .unwrap_or(self);
+        }
         if self.other_formats.is_empty() {
             return self;
         }

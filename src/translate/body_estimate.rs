@@ -1,6 +1,6 @@
 //! Estimates the tokens of a request from the size of its body.
 
-use crate::formats::{Codec, EmbeddingSummary, RequestHead};
+use crate::formats::{Codec, InputSummary, RequestHead};
 use crate::json::has_repeated_keys;
 use crate::model::InputMedia;
 
@@ -80,10 +80,12 @@ impl BodyEstimate {
         }
     }
 
-    /// Counts the input of a request for embeddings, which is all in its body unless the summary says otherwise.
-    pub fn of_embedding(body_length: usize, summary: &EmbeddingSummary) -> BodyEstimate {
+    /// Counts the input of a request beside conversations, which is text in its body unless the summary says otherwise.
+    pub fn of_input(body_length: usize, summary: &InputSummary) -> BodyEstimate {
         BodyEstimate {
-            text: (body_length as u64).saturating_sub(summary.token_bytes),
+            text: (body_length as u64)
+                .saturating_sub(summary.token_bytes)
+                .saturating_add(summary.repeated_bytes),
             token_ids: summary.token_ids,
             has_unseen: summary.has_unseen,
             ..BodyEstimate::default()

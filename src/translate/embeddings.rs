@@ -54,7 +54,8 @@ impl EmbeddingBody {
                 model: request.model.clone(),
                 method: *method,
                 base64: summary.base64,
-                estimated_tokens: BodyEstimate::of_embedding(request.body_length, summary).tokens(),
+                estimated_tokens: BodyEstimate::of_input(request.body_length, &summary.input)
+                    .tokens(),
             },
         })
     }

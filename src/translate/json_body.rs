@@ -12,7 +12,9 @@ use super::restore_names;
 use super::signatures;
 use super::upstream_error::chunk_too_large;
 use super::usage;
-use crate::formats::{Operation, ResponseObserver, ResponseOptions, to_json_string};
+use crate::formats::{
+    Operation, PassthroughEndpoint, ResponseObserver, ResponseOptions, to_json_string,
+};
 use crate::json::{ChunkedBytes, Edit, splice};
 use crate::model::{ApiError, Format, Losses, SignedParts};
 
@@ -55,6 +57,8 @@ enum JsonBodyMode {
         /// The upstream's body is not quite that of its format.
         is_encoded_anew: bool,
     },
+    /// Nothing but the model's name changes in what this endpoint returns.
+    Endpoint(PassthroughEndpoint, Vec<u8>),
     /// Embeddings have one too; the client's name of the model is this JSON string.
     Embeddings(EmbeddingBody, Vec<u8>),
 }
@@ -69,6 +73,8 @@ impl JsonBody {
         let name = || to_json_string(&summary.model);
         let mode = if let Some(body) = EmbeddingBody::new(client, upstream, summary) {
             JsonBodyMode::Embeddings(body, name())
+        } else if let Operation::Passthrough(endpoint) = summary.operation {
+            JsonBodyMode::Endpoint(endpoint, name())
         } else if summary.operation == Operation::CountTokens {
             JsonBodyMode::CountTokens {
                 from: upstream,
@@ -114,7 +120,7 @@ impl JsonBody {
 
     pub(super) fn is_translated(&self) -> bool {
         match &self.mode {
-            JsonBodyMode::Passthrough(..) => false,
+            JsonBodyMode::Passthrough(..) | JsonBodyMode::Endpoint(..) => false,
             JsonBodyMode::Translate { .. } => true,
             JsonBodyMode::CountTokens {
                 is_encoded_anew, ..
@@ -185,6 +191,10 @@ impl JsonBody {
             JsonBodyMode::Embeddings(embeddings, name) => {
                 let model = embeddings.observe(&body, observer)?;
                 Ok(renamed(body, model, name))
+            }
+            JsonBodyMode::Endpoint(endpoint, name) => {
+                let observation = endpoint.observe_response(&body, observer)?;
+                Ok(renamed(body, observation.model, name))
             }
             JsonBodyMode::Passthrough(format, name) => {
                 let observation = format.codec().observe_response(&body, observer)?;

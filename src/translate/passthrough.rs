@@ -9,13 +9,15 @@ use std::ops::Range;
 use bytes::{Bytes, BytesMut};
 
 use super::upstream_error::{chunk_too_large, decode_bare_error, incomplete_stream};
-use crate::formats::{Codec, ResponseObserver, to_json_string};
+use crate::formats::{Codec, PassthroughEndpoint, ResponseObserver, to_json_string};
 use crate::model::ApiError;
 use crate::sse::{SseFrame, SseFrames};
 
 /// An SSE stream that passes through.
 pub(super) struct SsePassthrough {
     codec: &'static dyn Codec,
+    /// The endpoint whose events these are, where they are not those of the format.
+    endpoint: Option<PassthroughEndpoint>,
     frames: SseFrames,
     /// The model id of the client, and the same as JSON.
     model: String,
@@ -30,12 +32,19 @@ impl SsePassthrough {
     pub(super) fn new(codec: &'static dyn Codec, model: &str, hide_usage: bool) -> SsePassthrough {
         SsePassthrough {
             codec,
+            endpoint: None,
             frames: SseFrames::default(),
             model: model.to_owned(),
             name: to_json_string(model),
             hide_usage,
             drop_line_feed: false,
         }
+    }
+
+    /// The same for the events of an endpoint beside those of the format.
+    pub(super) fn of_endpoint(mut self, endpoint: Option<PassthroughEndpoint>) -> SsePassthrough {
+        self.endpoint = endpoint;
+        self
     }
 
     /// The number of bytes of an event that is not complete yet.
@@ -59,6 +68,7 @@ impl SsePassthrough {
     ) -> Result<(), ApiError> {
         let mut passthrough = PassthroughChunk {
             codec: self.codec,
+            endpoint: self.endpoint,
             name: &self.name,
             hide_usage: self.hide_usage,
             drop_line_feed: &mut self.drop_line_feed,
@@ -98,6 +108,7 @@ impl SsePassthrough {
 /// One chunk on its way through. As long as nothing changes, the output is a slice of it.
 struct PassthroughChunk<'a> {
     codec: &'static dyn Codec,
+    endpoint: Option<PassthroughEndpoint>,
     name: &'a [u8],
     hide_usage: bool,
     drop_line_feed: &'a mut bool,
@@ -128,7 +139,11 @@ impl PassthroughChunk<'_> {
                 None => self.drop_frame(frame),
             };
         };
-        let observation = match self.codec.observe_event(data, self.observer) {
+        let observed = match self.endpoint {
+            Some(endpoint) => endpoint.observe_event(data, self.observer),
+            None => self.codec.observe_event(data, self.observer),
+        };
+        let observation = match observed {
             Ok(observation) => observation,
             Err(api_error) => return self.api_error = Some(api_error),
         };

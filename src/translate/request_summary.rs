@@ -62,6 +62,7 @@ impl RequestSummary {
                 let (model, summary) = embedder.summarize(method, path_model, body)?;
                 (RoutingFields::of_model(model), Some((method, summary)))
             }
+            (Operation::Passthrough(endpoint), _) => (endpoint.decode_routing_fields(body)?, None),
             _ => (codec.decode_routing_fields(body)?, None),
         };
         let (model, model_range) = match (path_model, fields.model) {
@@ -80,6 +81,7 @@ impl RequestSummary {
         let stream = match operation {
             Operation::Generate | Operation::Edit => fields.stream,
             Operation::Stream(_) => true,
+            Operation::Passthrough(_) => fields.stream,
             Operation::CountTokens | Operation::Embed(_) => false,
         };
         Ok(RequestSummary {
@@ -110,7 +112,7 @@ impl RequestSummary {
         model: &ModelTraits<'_>,
         strict: bool,
     ) -> Result<(), ApiError> {
-        if self.is_embedding() {
+        if !self.is_conversation() {
             return Ok(());
         }
         let head = self.head(model);
@@ -138,9 +140,12 @@ impl RequestSummary {
         model: &ModelTraits<'_>,
         body: &[u8],
     ) -> BodyEstimate {
-        match &self.embedding {
-            Some((_, summary)) => BodyEstimate::of_embedding(body.len(), summary),
-            None => BodyEstimate::with_unseen(codec, &self.head(model), body),
+        match (self.operation, &self.embedding) {
+            (Operation::Passthrough(endpoint), _) => {
+                BodyEstimate::of_input(body.len(), &endpoint.summarize_input(body))
+            }
+            (_, Some((_, summary))) => BodyEstimate::of_input(body.len(), &summary.input),
+            (_, None) => BodyEstimate::with_unseen(codec, &self.head(model), body),
         }
     }
 

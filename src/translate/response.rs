@@ -79,11 +79,13 @@ impl ResponseTranslator {
         } else if summary.stream && is_array && client == upstream && is("application/json") {
             ResponseHandler::ArrayPassthrough(ArrayPassthrough::new(client.codec()))
         } else if summary.stream && !is_array && is("text/event-stream") {
-            ResponseHandler::Passthrough(SsePassthrough::new(
-                client.codec(),
-                &summary.model,
-                summary.hides_usage(),
-            ))
+            let endpoint = match summary.operation {
+                Operation::Passthrough(endpoint) => Some(endpoint),
+                _ => None,
+            };
+            let (codec, hide_usage) = (client.codec(), summary.hides_usage());
+            let stream = SsePassthrough::new(codec, &summary.model, hide_usage);
+            ResponseHandler::Passthrough(stream.of_endpoint(endpoint))
         } else if summary.stream && is("application/json") {
             ResponseHandler::UnexpectedJson(UnexpectedJson::new(upstream.codec(), mime))
         } else {

@@ -16,6 +16,7 @@ mod demo;
 mod discovery;
 mod drain;
 mod embeddings;
+mod endpoints;
 mod fetched_credentials;
 mod header_conditions;
 mod hooks;

@@ -21,6 +21,9 @@ IMAGE_MODELS = ("art-images", "art-native")
 # Models that make embeddings, by the format of their upstream.
 EMBEDDING_MODELS = ("vector-chat", "vector-native", "vector-responses")
 
+# Models of the endpoints that only pass through, by their type and the format of their upstream.
+ENDPOINT_MODELS = ("completion-chat", "completion-responses", "moderation-chat", "moderation-responses")
+
 # The key for every model, one for the models `first-*` only, and one that the gateway does not know.
 KEY = "sk-of-everything"
 LIMITED_KEY = "sk-of-some"
@@ -86,6 +89,10 @@ def encode_config(mock_url, listen, admin):
     for id in EMBEDDING_MODELS:
         upstream = f"{{name: {id.replace('vector', 'mock')}, model: theirs}}"
         lines.append(f"  - {{id: {id}, model_type: embedding, upstreams: [{upstream}]}}")
+    for id in ENDPOINT_MODELS:
+        model_type, name = id.split("-")
+        upstream = f"{{name: mock-{name}, model: theirs}}"
+        lines.append(f"  - {{id: {id}, model_type: {model_type}, upstreams: [{upstream}]}}")
     for name in FORMATS:
         lines.append(f"  - {{id: {first_model(name)}, upstreams: [{{name: mock-{name}}}]}}")
         upstreams = f"upstreams: [{{name: mock-{name}, model: theirs}}]"

@@ -142,7 +142,7 @@ def test_response_headers(case):
 def test_models(case):
     model_names = (processes.first_model, processes.second_model)
     every = [model_name(name) for name in processes.FORMATS for model_name in model_names]
-    assert sorted(case.adapter.list_models(case.client)) == sorted([*every, *processes.IMAGE_MODELS, *processes.EMBEDDING_MODELS])
+    assert sorted(case.adapter.list_models(case.client)) == sorted([*every, *processes.IMAGE_MODELS, *processes.EMBEDDING_MODELS, *processes.ENDPOINT_MODELS])
     assert case.adapter.get_model(case.client, case.model) == case.model
 
 

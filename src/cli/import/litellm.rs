@@ -9,6 +9,7 @@ use super::backend::Backend;
 use super::config_text::{Entry, ImportedConfig, list, mapping, scalar};
 use super::value::{per_million, seconds, text, yaml_text};
 use crate::config::parse_foreign_yaml;
+use crate::formats::Operation;
 
 /// Prices for one token, and ours for a million.
 const PRICES: [(&str, &str); 4] = [
@@ -148,6 +149,10 @@ fn new_model(
     let mode = info.get("mode").and_then(Value::as_str);
     if mode == Some("image_generation") {
         model.set("model_type", Some("image".to_owned()));
+    } else if let Some(same) = mode.filter(|mode| Operation::MODEL_TYPES.contains(mode)) {
+        // Text completions are asked for as conversations there too.
+        let model_type = (same != "completion").then(|| same.to_owned());
+        model.set("model_type", model_type);
     } else if let Some(mode) =
         mode.filter(|mode| !["chat", "completion", "responses"].contains(mode))
     {

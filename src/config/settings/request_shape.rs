@@ -75,6 +75,7 @@ impl UpstreamPaths {
             Operation::CountTokens => self.count.as_ref(),
             Operation::Edit => self.edit.as_ref(),
             Operation::Embed(_) => self.embed.as_ref(),
+            Operation::Passthrough(_) => None,
             Operation::Generate | Operation::Stream(_) if stream => {
                 self.stream.as_ref().or(self.generate.as_ref())
             }

@@ -40,9 +40,10 @@ mod web_search;
 
 pub(in crate::formats) use embeddings::EmbeddingsEndpoint;
 pub(in crate::formats) use error::{decode_error, encode_error, error_type};
-pub(in crate::formats) use passthrough::{decode_model_name, set_model};
+pub(in crate::formats) use passthrough::{decode_model_name, request_usage, set_model};
 pub(in crate::formats) use rate_limit_headers::encode_rate_limit_headers;
 pub(in crate::formats) use request::decode_metadata;
+pub(in crate::formats) use usage::CompletionUsage;
 
 use bytes::Bytes;
 use http::HeaderName;
@@ -201,6 +202,7 @@ impl Codec for Chat {
     fn upstream_path(&self, operation: Operation, _model: &str) -> String {
         match operation {
             Operation::Embed(_) => "/embeddings",
+            Operation::Passthrough(endpoint) => endpoint.path(),
             Operation::Generate
             | Operation::Stream(_)
             | Operation::CountTokens

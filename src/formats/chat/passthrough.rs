@@ -106,7 +106,10 @@ pub(in crate::formats) fn set_model(body: &[u8], model: &str) -> Result<Bytes, A
 
 /// The edit that sets `include_usage`, without which a stream reports no token counts. `None`: the client
 /// has set it.
-fn request_usage(body: &[u8], stream_options: &UniqueField<'_>) -> Result<Option<Edit>, ApiError> {
+pub(in crate::formats) fn request_usage(
+    body: &[u8],
+    stream_options: &UniqueField<'_>,
+) -> Result<Option<Edit>, ApiError> {
     let Some(options) = stream_options.written() else {
         let first = 1 + body.iter().position(|byte| *byte == b'{').unwrap_or(0);
         let with = br#""stream_options":{"include_usage":true},"#.to_vec();

@@ -8,7 +8,7 @@ use crate::model::Usage;
 
 from_json! {
     /// The `usage` of a response or a chunk.
-    pub(super) struct CompletionUsage {
+    pub(in crate::formats) struct CompletionUsage {
         "prompt_tokens" => prompt_tokens: TokenCount,
         "completion_tokens" => completion_tokens: TokenCount,
         "total_tokens" => total_tokens: Option<TokenCount>,
@@ -39,7 +39,7 @@ from_json! {
 
 impl CompletionUsage {
     /// Converts the counts of any dialect.
-    pub(super) fn to_usage(&self) -> Usage {
+    pub(in crate::formats) fn to_usage(&self) -> Usage {
         let prompt = self.prompt_tokens_details.as_ref();
         let completion = self.completion_tokens_details.as_ref();
         let cached = prompt

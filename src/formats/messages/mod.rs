@@ -208,10 +208,12 @@ impl Codec for Messages {
     fn upstream_path(&self, operation: Operation, _model: &str) -> String {
         match operation {
             Operation::CountTokens => "/v1/messages/count_tokens",
-            // The format has no embeddings, so that this is never asked.
-            Operation::Generate | Operation::Stream(_) | Operation::Edit | Operation::Embed(_) => {
-                "/v1/messages"
-            }
+            // The format has none of the last two, so that they are never asked for.
+            Operation::Generate
+            | Operation::Stream(_)
+            | Operation::Edit
+            | Operation::Embed(_)
+            | Operation::Passthrough(_) => "/v1/messages",
         }
         .to_owned()
     }

@@ -53,7 +53,7 @@ impl EmbeddingCodec for NativeEmbeddings {
         match method {
             EmbedMethod::Single => {
                 summary.inputs = Some(1);
-                summary.has_unseen = !is_text(&content);
+                summary.input.has_unseen = !is_text(&content);
             }
             EmbedMethod::Batch => {
                 let requests: Vec<RawJson<'_>> = requests.decoded("a list of requests")?;
@@ -63,12 +63,12 @@ impl EmbeddingCodec for NativeEmbeddings {
                     let [model, content] =
                         decode_unique_item(request.get(), "requests[]", [MODEL, CONTENT])?;
                     summary.note_model(body, &model, path_model)?;
-                    summary.has_unseen |= !is_text(&content);
+                    summary.input.has_unseen |= !is_text(&content);
                 }
             }
         }
         // Of two fields of the same name, the upstream may read the other one.
-        summary.has_unseen |= has_repeated_keys(str::from_utf8(body).unwrap_or_default());
+        summary.input.has_unseen |= has_repeated_keys(str::from_utf8(body).unwrap_or_default());
         Ok((None, summary))
     }
 

@@ -226,7 +226,8 @@ impl Codec for Native {
 
     fn upstream_path(&self, operation: Operation, model: &str) -> String {
         let method = match operation {
-            Operation::Generate | Operation::Edit => "generateContent",
+            // The format has none of the endpoints that pass through, so that they are never asked for.
+            Operation::Generate | Operation::Edit | Operation::Passthrough(_) => "generateContent",
             Operation::Stream(_) => "streamGenerateContent",
             Operation::CountTokens => "countTokens",
             Operation::Embed(EmbedMethod::Single) => "embedContent",

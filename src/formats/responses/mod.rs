@@ -176,6 +176,7 @@ impl Codec for Responses {
         match operation {
             Operation::CountTokens => "/responses/input_tokens",
             Operation::Embed(_) => "/embeddings",
+            Operation::Passthrough(endpoint) => endpoint.path(),
             Operation::Generate | Operation::Stream(_) | Operation::Edit => "/responses",
         }
         .to_owned()

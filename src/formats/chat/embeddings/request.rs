@@ -5,10 +5,9 @@ use serde::Serialize;
 use crate::formats::chat::passthrough::decode_model_name;
 use crate::formats::embedding_codec::check_count;
 use crate::formats::json_bytes::to_json_bytes;
+use crate::formats::token_input::TokenInput;
 use crate::formats::{EmbeddingSummary, ModelField, UpstreamTarget, decode_unique_fields};
-use crate::json::{
-    DecodeResult, Fields, FromJson, JsonReader, Node, RawJson, decode_json, has_repeated_keys,
-};
+use crate::json::{Fields, JsonReader, Node, RawJson, has_repeated_keys};
 use crate::model::{ApiError, EmbeddingRequest, FieldLocation, Json, Losses, Text};
 
 const FIELDS: [&str; 5] = ["model", "input", "dimensions", "encoding_format", "user"];
@@ -40,19 +39,15 @@ pub(super) fn summarize(
         ..EmbeddingSummary::default()
     };
     let written = input.value().map(RawJson::get).unwrap_or_default();
-    match decode_json::<InputCount>(written) {
-        Ok(count) if !count.has_other => {
-            check_count("input", count.inputs)?;
-            summary.inputs = Some(count.inputs);
-            if count.token_ids > 0 {
-                (summary.token_ids, summary.token_bytes) = (count.token_ids, written.len() as u64);
-            }
-        }
-        // Some upstreams take images here, or messages in place of it.
-        _ => summary.has_unseen = true,
+    let input = TokenInput::count(written);
+    summary.input = input.summary(written);
+    // Some upstreams take images here, or messages in place of it.
+    if !input.has_other {
+        check_count("input", input.inputs)?;
+        summary.inputs = Some(input.inputs);
     }
     // Of two fields of the same name, the upstream may read the other one; and one that is not known may be input.
-    summary.has_unseen |= has_repeated_keys(text) || !has_known_fields_only(text);
+    summary.input.has_unseen |= has_repeated_keys(text) || !has_known_fields_only(text);
     Ok((model.transpose()?, summary))
 }
 
@@ -63,55 +58,6 @@ fn has_known_fields_only(text: &str) -> bool {
         reader.skip()
     });
     read.is_ok() && is_known
-}
-
-/// What an `input` has.
-#[derive(Default)]
-struct InputCount {
-    inputs: usize,
-    token_ids: u64,
-    /// It has something else than texts or tokens, or both.
-    has_other: bool,
-}
-
-impl<'a> FromJson<'a> for InputCount {
-    fn decode(&mut self, reader: &mut JsonReader<'a>) -> DecodeResult {
-        let mut texts = 0;
-        match reader.peek() {
-            Some(b'"') => texts += 1,
-            Some(b'[') => {
-                let mut lists = 0;
-                reader.array(|reader| match reader.peek() {
-                    Some(b'"') => {
-                        texts += 1;
-                        reader.skip()
-                    }
-                    Some(b'[') => {
-                        lists += 1;
-                        reader.array(|reader| self.count_token(reader))
-                    }
-                    _ => self.count_token(reader),
-                })?;
-                let has_bare_tokens = lists == 0 && self.token_ids > 0;
-                self.inputs = texts + lists + usize::from(has_bare_tokens);
-                self.has_other |= texts > 0 && (lists > 0 || self.token_ids > 0);
-                return Ok(());
-            }
-            _ => self.has_other = true,
-        }
-        self.inputs = texts;
-        reader.skip()
-    }
-}
-
-impl InputCount {
-    fn count_token(&mut self, reader: &mut JsonReader<'_>) -> DecodeResult {
-        match reader.peek() {
-            Some(b'0'..=b'9') => self.token_ids += 1,
-            _ => self.has_other = true,
-        }
-        reader.skip()
-    }
 }
 
 /// Decodes a request for an upstream of another format.

@@ -181,10 +181,14 @@ fn inputs_are_counted_in_every_shape() {
     ] {
         let body = format!(r#"{{"model":"m","input":{input}}}"#);
         let summary = summary(Format::Chat, &body).expect(input);
-        let found = (summary.inputs, summary.token_ids, summary.has_unseen);
+        let found = (
+            summary.inputs,
+            summary.input.token_ids,
+            summary.input.has_unseen,
+        );
         assert_eq!(found, (inputs, token_ids, has_unseen), "{input}");
         let bytes = if token_ids > 0 { input.len() } else { 0 };
-        assert_eq!(summary.token_bytes, bytes as u64);
+        assert_eq!(summary.input.token_bytes, bytes as u64);
         assert!(!summary.base64 && !summary.has_unknown_fields);
     }
     let many = vec!["1"; 2049].join(",");
@@ -210,7 +214,7 @@ fn every_model_in_a_native_body_must_be_that_of_the_path() {
     let body = format!(r#"{{"requests":[{{"model":"models/m",{content}}},{{{content}}}]}}"#);
     let found = summary(Format::Native, &body).expect("a request");
     assert_eq!(found.inputs, Some(2));
-    assert!(!found.has_unseen);
+    assert!(!found.input.has_unseen);
     let [range] = &found.model_ranges[..] else {
         panic!("{found:?}");
     };
@@ -227,7 +231,12 @@ fn every_model_in_a_native_body_must_be_that_of_the_path() {
         assert!(summary(Format::Native, &bad).is_err(), "{bad}");
     }
     let file = r#"{"requests":[{"content":{"parts":[{"fileData":{"fileUri":"x"}}]}}]}"#;
-    assert!(summary(Format::Native, file).expect("a request").has_unseen);
+    assert!(
+        summary(Format::Native, file)
+            .expect("a request")
+            .input
+            .has_unseen
+    );
 }
 
 #[test]

@@ -1,0 +1,94 @@
+//! JSON responses of all endpoints: their usage under every name, and the field without which they are none.
+
+use crate::formats::chat::{CompletionUsage, decode_error};
+use crate::formats::token_count::TokenCount;
+use crate::formats::{
+    Observation, PassthroughEndpoint, ResponseObserver, decode_response_body, missing_content,
+};
+use crate::json::{Present, RawJson, decode_json, from_json};
+use crate::model::{ApiError, Usage};
+
+from_json! {
+    struct ObservedDocument<'a> {
+        "model" => model: Option<RawJson<'a>>,
+        "choices" => choices: Option<RawJson<'a>>,
+        "results" => results: Option<Present>,
+        /// One upstream calls the results of a ranking so.
+        "data" => data: Option<Present>,
+        "usage" => usage: Option<RawJson<'a>>,
+        "meta" => meta: Option<ObservedMeta>,
+        "error" => error: Option<Present>,
+    }
+}
+
+from_json! {
+    struct ObservedMeta {
+        "billed_units" => billed_units: Option<ObservedUsage>,
+        "tokens" => tokens: Option<ObservedUsage>,
+    }
+}
+
+from_json! {
+    struct ObservedUsage {
+        "input_tokens" | "prompt_tokens" => input_tokens: Option<TokenCount>,
+        "output_tokens" => output_tokens: Option<TokenCount>,
+        "total_tokens" => total_tokens: Option<TokenCount>,
+    }
+}
+
+impl ObservedUsage {
+    /// What is counted in total only is input: these endpoints have no other.
+    fn to_usage(&self) -> Usage {
+        let [input, output, total] = [self.input_tokens, self.output_tokens, self.total_tokens]
+            .map(|count| count.unwrap_or_default().0);
+        Usage {
+            input: if input + output > 0 { input } else { total },
+            output,
+            ..Usage::default()
+        }
+    }
+}
+
+/// Observes a response.
+pub(super) fn observe(
+    endpoint: PassthroughEndpoint,
+    body: &[u8],
+    observer: &mut ResponseObserver,
+) -> Result<Observation, ApiError> {
+    let document: ObservedDocument<'_> = decode_response_body(body)?;
+    let has_content = match endpoint {
+        PassthroughEndpoint::Completions => document.choices.is_some(),
+        PassthroughEndpoint::Moderations => document.results.is_some(),
+        PassthroughEndpoint::Rerank => document.results.is_some() || document.data.is_some(),
+    };
+    if !has_content {
+        return Err(match document.error {
+            Some(_) => decode_error(200, body),
+            None => missing_content(),
+        });
+    }
+    if let Some(usage) = usage_of(endpoint, &document).filter(|usage| !usage.is_blank()) {
+        observer.record_usage(usage);
+    } else if let Some(choices) = document.choices {
+        observer.uncounted.text = choices.get().len() as u64;
+    }
+    (observer.has_content, observer.ended) = (true, true);
+    Ok(Observation {
+        model: document.model.map(|raw| raw.range_in(body)),
+        ..Observation::default()
+    })
+}
+
+fn usage_of(endpoint: PassthroughEndpoint, document: &ObservedDocument<'_>) -> Option<Usage> {
+    if let Some(raw) = document.usage {
+        if endpoint == PassthroughEndpoint::Completions {
+            let usage: CompletionUsage = decode_json(raw.get()).ok()?;
+            return Some(usage.to_usage());
+        }
+        let usage: ObservedUsage = decode_json(raw.get()).ok()?;
+        return Some(usage.to_usage());
+    }
+    let meta = document.meta.as_ref()?;
+    let usage = meta.billed_units.as_ref().or(meta.tokens.as_ref())?;
+    Some(usage.to_usage())
+}
