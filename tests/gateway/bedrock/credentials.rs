@@ -11,6 +11,9 @@ use serde_json::{Value, json};
 
 use super::{config, echo, with_keys, without_aws};
 
+/// The credentials in the config, the id of the key that is used, and the variables.
+type SourceCase<'c> = (&'c str, &'c str, Vec<(&'c str, &'c str)>);
+
 /// Credentials as containers and instances give them.
 fn document(id: &str) -> String {
     let expiration = jiff::Timestamp::now() + jiff::SignedDuration::from_hours(6);
@@ -116,7 +119,7 @@ async fn credentials_come_from_wherever_tools_of_aws_find_them() {
              [profile process]\ncredential_process = {program}\n"
         ),
     );
-    let cases: [(&str, &str, Vec<(&str, &str)>); 9] = [
+    let cases: [SourceCase<'_>; 9] = [
         (
             "auth: {aws: {access_key_id: AKIAOWN, secret_access_key: own}}",
             "AKIAOWN",
