@@ -21,8 +21,9 @@ pub(super) fn find_other_model(
     })
 }
 
-/// Tells whether a field may name a model: vendors have `models`, `model_name`, `fallback_model` and more.
+/// Tells whether a field may name a model: vendors have `models`, `model_name`, `context_window_fallbacks` and more.
 pub(super) fn names_model(key: &str) -> bool {
     let key = key.to_ascii_lowercase();
-    key.contains("model") || key == "fallback" || key == "fallbacks"
+    let is_switch = key == "allow_fallbacks" || key == "disable_fallbacks";
+    key.contains("model") || (key.contains("fallback") && !is_switch)
 }

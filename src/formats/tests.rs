@@ -191,6 +191,11 @@ fn a_second_model_is_found_where_an_upstream_looks_for_it() {
         ),
         (Format::Chat, r#"{"Models":["a"]}"#, Some("Models")),
         (Format::Chat, r#"{"fallbacks":["a"]}"#, Some("fallbacks")),
+        (
+            Format::Chat,
+            r#"{"context_window_fallbacks":[{"m":["a"]}]}"#,
+            Some("context_window_fallbacks"),
+        ),
         (Format::Chat, r#"{"route":"fallback"}"#, Some("route")),
         (
             Format::Chat,

@@ -75,8 +75,14 @@ from_json! {
     struct StoredItem<'a> {
         "type" => kind: Option<Cow<'a, str>>,
         "id" => id: Option<Present>,
-        "content" => content: Option<RawJson<'a>>,
-        "encrypted_content" => encrypted_content: Option<Present>,
+        "content" => content: Option<Vec<StoredContent<'a>>>,
+        "encrypted_content" => encrypted_content: Option<Cow<'a, str>>,
+    }
+}
+
+from_json! {
+    struct StoredContent<'a> {
+        "text" => text: Option<Cow<'a, str>>,
     }
 }
 
@@ -87,8 +93,11 @@ fn find_stored_reasoning(text: &str) -> Option<String> {
     let items: Vec<StoredItem<'_>> = decode_json(input.get()).ok()?;
     let is_stored = |item: &StoredItem<'_>| {
         let is_reasoning = item.kind.as_deref() == Some("reasoning");
-        let has_content = item.content.is_some_and(|content| content.get() != "[]");
-        let is_here = has_content || item.encrypted_content.is_some();
+        let is_written =
+            |text: &Option<Cow<'_, str>>| text.as_ref().is_some_and(|text| !text.is_empty());
+        let mut content = item.content.iter().flatten();
+        let is_here =
+            is_written(&item.encrypted_content) || content.any(|part| is_written(&part.text));
         is_reasoning && item.id.is_some() && !is_here
     };
     let at = items.iter().position(is_stored)?;

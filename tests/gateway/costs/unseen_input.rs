@@ -145,6 +145,12 @@ fn unknown_fields() -> Vec<(&'static str, Value, &'static str)> {
             "reasoning.mode",
         ),
         ("responses", json!({"input": reasoning}), "input[0].id"),
+        (
+            "responses",
+            json!({"input": [{"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "",
+                "content": [{"type": "reasoning_text", "text": ""}]}]}),
+            "input[0].id",
+        ),
         ("responses", json!({"input": call}), "input[0].type"),
         ("messages", json!({"zzz": 1}), "zzz"),
         (
