@@ -212,7 +212,9 @@ async fn costs_are_those_of_the_usage_or_of_an_estimate_and_caps_hold() {
     let moderation = json!({"model": "moderation-chat", "input": "a"});
     let response = ask(&gateway, "/v1/moderations", &moderation).await;
     let tokens = moderation.to_string().len().div_ceil(4);
-    assert_eq!(response.header("x-omniglot-cost"), format!("1.{tokens:03}"));
+    let cost = format!("1.{tokens:03}");
+    let cost = cost.trim_end_matches('0');
+    assert_eq!(response.header("x-omniglot-cost"), cost);
     assert_eq!(response.header("x-omniglot-estimated"), "true");
     let ask = async |path: &str, body: &Value| {
         let request = client().post(gateway.url(path)).bearer_auth("key-capped");

@@ -63,7 +63,7 @@ async fn an_unknown_path_is_not_found_in_the_format_of_its_prefix() {
         ("/V1/chat/completions", "chat"),
         ("//v1/chat/completions", "chat"),
         ("/v1/chat//completions", "chat"),
-        ("/v1/embeddings", "chat"),
+        ("/v1/embeddings/x", "chat"),
         ("/v1/messagesx", "chat"),
         ("/api", "chat"),
         ("/api/models/x", "chat"),
@@ -77,7 +77,6 @@ async fn an_unknown_path_is_not_found_in_the_format_of_its_prefix() {
         ("/v1beta/", "native"),
         ("/v1beta/corpora", "native"),
         ("/v1beta/models/same-native:predict", "native"),
-        ("/v1beta/models/same-native:embedContent", "native"),
         ("/v1/models/same-native:predict", "native"),
         ("/v1/models/same-native:generatecontent", "native"),
     ] {
