@@ -82,14 +82,14 @@ pub(super) fn limit_output(body: &[u8], limit: u64) -> Result<Vec<Edit>, ApiErro
 from_json! {
     struct CompletionChunk<'a> {
         "model" => model: Option<RawJson<'a>>,
-        "choices" => choices: Option<SmallVec<[CompletionChoice<'a>; 1]>>,
+        "choices" => choices: Option<SmallVec<[PromptChoice<'a>; 1]>>,
         "usage" => usage: Option<CompletionUsage>,
         "error" => error: Option<Present>,
     }
 }
 
 from_json! {
-    struct CompletionChoice<'a> {
+    struct PromptChoice<'a> {
         "index" => index: Option<u32>,
         "text" => text: Option<RawJson<'a>>,
         "finish_reason" => finish_reason: Option<RawJson<'a>>,
