@@ -43,6 +43,7 @@ impl Gateway {
                 Err(error) if error.retry() && ctx.may_retry() => {
                     // The error stays: it is the answer if no other attempt can follow.
                     ctx.response.translator = None;
+                    ctx.route.body_memory.release_response();
                     ctx.attempt.clear_sent();
                     if !self.back_off(session, ctx).await? {
                         return Err(error);

@@ -76,16 +76,21 @@ fn reserve(ctx: &mut RequestContext, bytes: usize) -> Result<(), BodyError> {
     count_memory(&mut ctx.route.body_memory, bytes, limit).map_err(BodyError::Invalid)
 }
 
-/// Counts a body of this size among the memory of all bodies, which is limited.
+/// Counts a request of this size among the memory of all bodies, which is limited.
 pub(super) fn count_memory(
     memory: &mut BodyMemoryShare,
     bytes: usize,
     limit: usize,
 ) -> Result<(), ApiError> {
-    let held = match memory.grow_to(bytes, limit) {
-        Ok(()) => return Ok(()),
-        Err(NoBodyMemory::Full) => format!("as much as they may, {limit} bytes"),
-        Err(NoBodyMemory::KeyShare) => {
+    let counted = memory.grow_to(bytes, limit);
+    counted.map_err(|reason| no_memory(reason, limit))
+}
+
+/// The error for a body that finds no memory.
+pub(super) fn no_memory(reason: NoBodyMemory, limit: usize) -> ApiError {
+    let held = match reason {
+        NoBodyMemory::Full => format!("as much as they may, {limit} bytes"),
+        NoBodyMemory::KeyShare => {
             format!("as much as those of one API key may, half of {limit} bytes")
         }
     };
@@ -94,7 +99,7 @@ pub(super) fn count_memory(
     );
     let mut api_error = ApiError::new(ApiErrorKind::Overloaded, message);
     api_error.retry_after = Some(RETRY_AFTER);
-    Err(api_error)
+    api_error
 }
 
 async fn next_chunk(

@@ -27,7 +27,6 @@ use super::{billing, downstream, image_files, late_usage, local};
 use crate::formats::HeaderFields;
 use crate::metrics::FailureCause;
 use crate::model::ApiErrorKind;
-use crate::runtime::BodyMemoryShare;
 use crate::translate::{BodyBuffer, ResponseMode, ResponseTranslator};
 
 /// A stream's first events hold no content. They are held this long for some, so that a stream
@@ -196,7 +195,7 @@ impl Gateway {
         self.response_filter(session, &mut header, ctx).await?;
         billing::before_header(ctx);
         ctx.route.body = Bytes::new();
-        ctx.route.body_memory = BodyMemoryShare::default();
+        ctx.route.body_memory.release_request();
         let translator = ctx.response.translator.as_ref();
         if !translator.is_some_and(ResponseTranslator::stores_response) {
             ctx.route.conversation.discard_added();

@@ -1,21 +1,23 @@
-//! How much memory the bodies of all requests take together.
+//! How much memory the bodies of all requests and their responses take together.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::KeyLimiter;
 
-/// The memory that the bodies of all requests take.
+/// The memory that all bodies take.
 #[derive(Debug, Default)]
 pub struct BodyMemory {
     used: AtomicUsize,
 }
 
-/// The memory of one body, counted until this is dropped.
+/// The memory of a request and its response, counted until this is dropped.
 #[derive(Default)]
 pub struct BodyMemoryShare {
     counted_in: Option<(Arc<BodyMemory>, Arc<KeyLimiter>)>,
     bytes: usize,
+    /// How much of it the response takes.
+    response: usize,
 }
 
 /// Why a body finds no memory.
@@ -32,10 +34,11 @@ impl BodyMemoryShare {
         BodyMemoryShare {
             counted_in: Some((memory, key)),
             bytes: 0,
+            response: 0,
         }
     }
 
-    /// Counts a body of this size, where all bodies together may take `limit`.
+    /// Counts a request of this size, where all bodies together may take `limit`.
     pub fn grow_to(&mut self, bytes: usize, limit: usize) -> Result<(), NoBodyMemory> {
         let (Some((memory, key)), Some(more)) = (&self.counted_in, bytes.checked_sub(self.bytes))
         else {
@@ -56,6 +59,35 @@ impl BodyMemoryShare {
         self.bytes = bytes;
         Ok(())
     }
+
+    /// Counts a response of this size beside the request.
+    pub fn grow_response_to(&mut self, bytes: usize, limit: usize) -> Result<(), NoBodyMemory> {
+        let more = bytes.saturating_sub(self.response);
+        self.grow_to(self.bytes.saturating_add(more), limit)?;
+        self.response += more;
+        Ok(())
+    }
+
+    /// Gives back what the request took; its response may still be there.
+    pub fn release_request(&mut self) {
+        self.shrink_to(self.response);
+    }
+
+    /// Gives back what the response took: another attempt will have its own.
+    pub fn release_response(&mut self) {
+        let response = std::mem::take(&mut self.response);
+        self.shrink_to(self.bytes.saturating_sub(response));
+    }
+
+    fn shrink_to(&mut self, bytes: usize) {
+        let (Some((memory, key)), Some(less)) = (&self.counted_in, self.bytes.checked_sub(bytes))
+        else {
+            return;
+        };
+        memory.used.fetch_sub(less, Ordering::AcqRel);
+        key.body_bytes().fetch_sub(less, Ordering::AcqRel);
+        self.bytes = bytes;
+    }
 }
 
 fn count(used: &AtomicUsize, next: impl FnMut(usize) -> Option<usize>) -> Result<usize, usize> {
@@ -64,10 +96,7 @@ fn count(used: &AtomicUsize, next: impl FnMut(usize) -> Option<usize>) -> Result
 
 impl Drop for BodyMemoryShare {
     fn drop(&mut self) {
-        if let Some((memory, key)) = &self.counted_in {
-            memory.used.fetch_sub(self.bytes, Ordering::AcqRel);
-            key.body_bytes().fetch_sub(self.bytes, Ordering::AcqRel);
-        }
+        self.shrink_to(0);
     }
 }
 
@@ -89,6 +118,27 @@ mod tests {
         assert_eq!(second.grow_to(100, 100), Ok(()));
         drop(second);
         assert_eq!(memory.used.load(Ordering::Acquire), 0);
+    }
+
+    #[test]
+    fn a_response_is_counted_beside_its_request_and_longer_than_it() {
+        let memory = Arc::new(BodyMemory::default());
+        let used = || memory.used.load(Ordering::Acquire);
+        let mut share = BodyMemoryShare::new(memory.clone(), Arc::default());
+        assert_eq!(share.grow_to(40, 100), Ok(()));
+        assert_eq!(share.grow_response_to(30, 100), Ok(()));
+        assert_eq!(share.grow_response_to(20, 100), Ok(()));
+        assert_eq!(used(), 70);
+        assert_eq!(share.grow_response_to(61, 100), Err(NoBodyMemory::Full));
+        share.release_response();
+        assert_eq!(used(), 40);
+        assert_eq!(share.grow_response_to(60, 100), Ok(()));
+        share.release_request();
+        assert_eq!(used(), 60);
+        assert_eq!(share.grow_response_to(100, 100), Ok(()));
+        drop(share);
+        assert_eq!(used(), 0);
+        assert_eq!(BodyMemoryShare::default().grow_response_to(1, 0), Ok(()));
     }
 
     #[test]

@@ -415,3 +415,40 @@ async fn the_bodies_of_one_key_leave_memory_to_others() {
     let served = asked.body(large).send().await.expect("a reply");
     assert_eq!(served.status(), 200);
 }
+
+/// A client asks for a response of 30 MB and does not read it.
+#[tokio::test]
+async fn long_responses_count_until_they_are_read() {
+    let mock = Mock::start();
+    let upstream = format!("base_url: \"http://{}/v1\"", mock.address);
+    let config = single_upstream_config("body_memory: 48MiB", &upstream);
+    let other = "keys: [{name: other, secret: key-of-another-one}, ";
+    let gateway = Gateway::start(&config.replace("keys: [", other));
+    let long =
+        r#"{"model":"m","messages":[{"role":"user","content":"mock:image mock:weight=30000000"}]}"#;
+    let ask = || {
+        let client = new_client().post(gateway.url(CHAT));
+        let client = client.bearer_auth("key-of-another-one");
+        let client = client.header("content-type", "application/json");
+        client.body(long).send()
+    };
+    let mut first = Http1Connection::connect(gateway.address).await;
+    first.send(http1_post(CHAT, "", long)).await;
+    let head = first.read_head().await.expect("a head");
+    assert_eq!(head.status(), 200);
+    let refused = ask().await.expect("a reply");
+    assert_eq!(refused.status(), 503);
+    assert_eq!(refused.headers()["retry-after"], "1");
+    let text = refused.text().await.expect("a body");
+    assert!(text.contains("server.body_memory"), "{text}");
+    drop(first);
+    for _ in 0..100 {
+        let served = ask().await.expect("a reply");
+        if served.status() == 200 {
+            assert!(served.bytes().await.expect("a body").len() > 30_000_000);
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("the memory of the first response was not given back");
+}
