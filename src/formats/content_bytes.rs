@@ -18,6 +18,9 @@ const IMAGE_BYTES: u64 = 765 * 4;
 /// How many bytes of audio in base64 have as many tokens as one byte of text: a token is about a KiB.
 const AUDIO_BYTES: u64 = (1 << 10) / 3;
 
+/// The same of audio as it is.
+const RECORDING_BYTES: u64 = (1 << 10) / 4;
+
 impl ContentBytes {
     /// Adds a JSON string of text as it stands in the body, where there is one.
     pub(super) fn add_text(&mut self, raw: Option<RawJson<'_>>) {
@@ -48,6 +51,11 @@ impl ContentBytes {
     /// Adds a JSON string of audio in base64.
     pub(super) fn add_audio(&mut self, raw: Option<RawJson<'_>>) {
         self.text += string_length(raw).div_ceil(AUDIO_BYTES);
+    }
+
+    /// Adds audio as it is.
+    pub fn add_recording(&mut self, length: usize) {
+        self.text += (length as u64).div_ceil(RECORDING_BYTES);
     }
 
     /// Adds an image, be it a part of one.

@@ -29,13 +29,22 @@ pub enum PassthroughEndpoint {
     Completions,
     Moderations,
     Rerank,
+    /// Text that is read aloud.
+    Speech,
+    /// The text of a recording.
+    Transcriptions,
+    /// The English text of a recording.
+    Translations,
 }
 
 impl PassthroughEndpoint {
-    pub const ALL: [PassthroughEndpoint; 3] = [
+    pub const ALL: [PassthroughEndpoint; 6] = [
         PassthroughEndpoint::Completions,
         PassthroughEndpoint::Moderations,
         PassthroughEndpoint::Rerank,
+        PassthroughEndpoint::Speech,
+        PassthroughEndpoint::Transcriptions,
+        PassthroughEndpoint::Translations,
     ];
 
     /// Returns the path behind `/v1`.
@@ -44,7 +53,23 @@ impl PassthroughEndpoint {
             PassthroughEndpoint::Completions => "/completions",
             PassthroughEndpoint::Moderations => "/moderations",
             PassthroughEndpoint::Rerank => "/rerank",
+            PassthroughEndpoint::Speech => "/audio/speech",
+            PassthroughEndpoint::Transcriptions => "/audio/transcriptions",
+            PassthroughEndpoint::Translations => "/audio/translations",
         }
+    }
+
+    /// Tells whether the endpoint is about audio: its responses may be no JSON.
+    pub const fn is_audio(self) -> bool {
+        matches!(self, PassthroughEndpoint::Speech) || self.takes_recording()
+    }
+
+    /// Tells whether requests are forms with a recording.
+    pub const fn takes_recording(self) -> bool {
+        matches!(
+            self,
+            PassthroughEndpoint::Transcriptions | PassthroughEndpoint::Translations
+        )
     }
 
     const fn model_type(self) -> &'static str {
@@ -52,6 +77,9 @@ impl PassthroughEndpoint {
             PassthroughEndpoint::Completions => "completion",
             PassthroughEndpoint::Moderations => "moderation",
             PassthroughEndpoint::Rerank => "rerank",
+            PassthroughEndpoint::Speech
+            | PassthroughEndpoint::Transcriptions
+            | PassthroughEndpoint::Translations => "audio",
         }
     }
 
@@ -60,16 +88,27 @@ impl PassthroughEndpoint {
             PassthroughEndpoint::Completions => "completions",
             PassthroughEndpoint::Moderations => "moderations",
             PassthroughEndpoint::Rerank => "rerank",
+            PassthroughEndpoint::Speech => "speech",
+            PassthroughEndpoint::Transcriptions => "transcriptions",
+            PassthroughEndpoint::Translations => "translations",
         }
     }
 }
 
 impl Operation {
     /// The types of models that are asked for one operation only.
-    pub const MODEL_TYPES: [&str; 4] = ["embedding", "completion", "moderation", "rerank"];
+    pub const MODEL_TYPES: [&str; 5] = ["embedding", "completion", "moderation", "rerank", "audio"];
 
     /// The labels of all operations that have one.
-    pub const LABELS: [&str; 4] = ["embeddings", "completions", "moderations", "rerank"];
+    pub const LABELS: [&str; 7] = [
+        "embeddings",
+        "completions",
+        "moderations",
+        "rerank",
+        "speech",
+        "transcriptions",
+        "translations",
+    ];
 
     /// Returns the type of the models that do it, which are asked for nothing else. `None`: models of conversations
     /// and images do it.
@@ -94,14 +133,25 @@ impl Operation {
         found.unwrap_or(Operation::Generate)
     }
 
-    /// Tells whether the response has an output of tokens, which a request can limit.
+    /// Tells whether the response has an output of tokens.
     pub const fn has_output(self) -> bool {
         match self {
-            Operation::Generate
-            | Operation::Stream(_)
-            | Operation::Edit
-            | Operation::Passthrough(PassthroughEndpoint::Completions) => true,
-            Operation::CountTokens | Operation::Embed(_) | Operation::Passthrough(_) => false,
+            Operation::Generate | Operation::Stream(_) | Operation::Edit => true,
+            Operation::Passthrough(endpoint) => !matches!(
+                endpoint,
+                PassthroughEndpoint::Moderations | PassthroughEndpoint::Rerank
+            ),
+            Operation::CountTokens | Operation::Embed(_) => false,
+        }
+    }
+
+    /// Tells whether a request can limit that output: how long a recording or its text gets depends on the input alone.
+    pub const fn has_output_limit(self) -> bool {
+        match self {
+            Operation::Passthrough(endpoint) => {
+                matches!(endpoint, PassthroughEndpoint::Completions)
+            }
+            other => other.has_output(),
         }
     }
 

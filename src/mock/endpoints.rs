@@ -4,6 +4,7 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 
+use super::audio;
 use super::body_hash::{BodyHash, CREATED};
 use super::plan::{DeliveryPlan, PlannedContent, ResponsePlan};
 use super::request::MockRequest;
@@ -17,6 +18,13 @@ pub(super) fn respond(
     endpoint: PassthroughEndpoint,
     received: &MockRequest,
 ) -> (MockResponse, DeliveryPlan) {
+    match endpoint {
+        PassthroughEndpoint::Speech => return audio::speak(received),
+        PassthroughEndpoint::Transcriptions | PassthroughEndpoint::Translations => {
+            return audio::transcribe(received);
+        }
+        _ => {}
+    }
     let id = BodyHash::of(&received.body).id(Format::Chat);
     let planned = serde_json::from_slice::<Value>(&received.body)
         .map_err(|error| ApiError::invalid(format!("the body is not valid JSON: {error}")))
@@ -37,7 +45,7 @@ pub(super) fn respond(
         None => match endpoint {
             PassthroughEndpoint::Completions => complete(&body, &plan, received, &id),
             PassthroughEndpoint::Moderations => MockResponse::json(moderate(&body, &id)),
-            PassthroughEndpoint::Rerank => MockResponse::json(rank(&body, &plan, &id)),
+            _ => MockResponse::json(rank(&body, &plan, &id)),
         },
     };
     (response, plan.delivery)

@@ -155,7 +155,7 @@ impl MockImageResponse<'_> {
 }
 
 /// Decodes a short text field of a form; files are skipped.
-fn form_field(body: &[u8], name: &str) -> Option<String> {
+pub(super) fn form_field(body: &[u8], name: &str) -> Option<String> {
     let mark = format!("name=\"{name}\"\r\n");
     let head = memmem::find(body, mark.as_bytes())?;
     let start = head + memmem::find(&body[head..], b"\r\n\r\n")? + 4;

@@ -1,5 +1,6 @@
 //! A mock backend: all four formats and images on one port, controlled by directives in the prompt.
 
+mod audio;
 mod bedrock;
 mod body_hash;
 mod cloud_hosts;
@@ -104,6 +105,15 @@ pub fn router() -> Router {
             passthrough(PassthroughEndpoint::Moderations),
         )
         .route("/v1/rerank", passthrough(PassthroughEndpoint::Rerank))
+        .route("/v1/audio/speech", passthrough(PassthroughEndpoint::Speech))
+        .route(
+            "/v1/audio/transcriptions",
+            passthrough(PassthroughEndpoint::Transcriptions),
+        )
+        .route(
+            "/v1/audio/translations",
+            passthrough(PassthroughEndpoint::Translations),
+        )
         .route("/v1/images/generations", post(generate_images))
         .route("/v1/images/edits", post(generate_images))
         .route(

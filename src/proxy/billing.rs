@@ -50,7 +50,12 @@ pub(super) fn reserve(
                        leave `background` out, and set `stream` to true for a long response";
         return Err(ApiError::invalid(message).at("background"));
     }
-    let setting = ctx.client.codec().dearer_setting(&ctx.route.body)?;
+    check_bounded_output(&key.name, request.operation, attempts)?;
+    let is_form = matches!(request.operation, Operation::Passthrough(it) if it.takes_recording());
+    let setting = match is_form {
+        true => None,
+        false => ctx.client.codec().dearer_setting(&ctx.route.body)?,
+    };
     if let Some(setting) = setting {
         return Err(unknown_price(&key.name, &setting));
     }
@@ -94,6 +99,28 @@ pub(super) fn reserve(
         }
         Reserve::Pending(waiting) => Ok(Some(waiting)),
     }
+}
+
+/// Refuses what may cost any amount: an output that has a price and that neither the request nor the model limits.
+fn check_bounded_output(
+    key: &str,
+    operation: Operation,
+    attempts: &[Attempt],
+) -> Result<(), ApiError> {
+    let is_unbounded = |attempt: &Attempt| {
+        let limit = attempt.settings.settings.max_output_tokens;
+        let prices = attempt.settings.prices;
+        limit.is_none() && prices.is_some_and(|prices| prices.charges_output())
+    };
+    if !operation.has_output() || operation.has_output_limit() || !attempts.iter().any(is_unbounded)
+    {
+        return Ok(());
+    }
+    let message = format!(
+        "the API key `{key}` has a spending cap, and the output of this model has a price but no limit: use another model, \
+         or set max_output_tokens of the model in the config"
+    );
+    Err(ApiError::invalid(message).at("model"))
 }
 
 /// The error for a setting that the prices of the model do not cover.

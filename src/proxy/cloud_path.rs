@@ -6,7 +6,14 @@ use std::borrow::Cow;
 const AZURE: &str = "/openai/";
 
 /// The endpoints that Azure has below a deployment.
-const BELOW_DEPLOYMENTS: [&str; 3] = ["chat/completions", "embeddings", "images/generations"];
+const BELOW_DEPLOYMENTS: [&str; 6] = [
+    "chat/completions",
+    "embeddings",
+    "images/generations",
+    "audio/speech",
+    "audio/transcriptions",
+    "audio/translations",
+];
 
 /// The API versions of Vertex AI.
 const VERTEX: [&str; 2] = ["/v1/", "/v1beta1/"];
@@ -57,6 +64,7 @@ fn azure_path(rest: &str) -> Option<PlainPath<'_>> {
         "responses",
         "embeddings",
         "images/",
+        "audio/",
         "models",
     ];
     let mut endpoints = endpoints.iter();
@@ -109,6 +117,11 @@ mod tests {
             ),
             ("/openai/v1/responses".to_owned(), "/v1/responses", None),
             (
+                "/openai/deployments/a/audio/speech".to_owned(),
+                "/v1/audio/speech",
+                Some("a"),
+            ),
+            (
                 format!("{project}/anthropic/models/claude@1:rawPredict"),
                 "/v1/messages",
                 Some("claude@1"),
@@ -144,7 +157,7 @@ mod tests {
     fn other_paths_stay_as_they_are() {
         for path in [
             "/v1/chat/completions",
-            "/openai/deployments/a/audio/speech",
+            "/openai/deployments/a/audio/other",
             "/openai/deployments/a",
             "/v1/projects/p/q/locations/l/publishers/google/models/g:generateContent",
             "/v1/projects/p/locations//publishers/google/models/g:generateContent",

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, UPGRADE};
 use http::{HeaderValue, StatusCode};
-use pingora_core::{Error, Result};
+use pingora_core::{Error, ErrorType, Result};
 use pingora_proxy::{ProxyHttp as _, Session};
 
 use super::context::RequestContext;
@@ -118,6 +118,10 @@ async fn respond_error(
 ) -> Result<()> {
     if ctx.response.header_sent() {
         let translator = ctx.response.translator.as_mut();
+        if translator.as_ref().is_some_and(|it| !it.can_tell_error()) {
+            // A proper end would make it look whole.
+            return Error::e_explain(ErrorType::ConnectionClosed, "a recording broke off");
+        }
         let last = translator.map(|translator| translator.encode_stream_error(api_error));
         return write_body(session, ctx, last, true).await;
     }

@@ -10,6 +10,7 @@ use pingora_core::protocols::http::ServerSession;
 
 use super::context::RequestContext;
 use super::timer::within;
+use crate::formats::Operation;
 use crate::model::{ApiError, ApiErrorKind, Format, truncated};
 use crate::runtime::{BodyMemoryShare, NoBodyMemory};
 use crate::translate::BodyBuffer;
@@ -27,14 +28,15 @@ pub(super) enum BodyError {
 pub(super) async fn read(
     session: &mut ServerSession,
     ctx: &mut RequestContext,
+    operation: Operation,
 ) -> Result<Bytes, BodyError> {
     let limit = ctx.snapshot.server.body_limit;
     let length = content_length(session);
     if length.is_some_and(|length| length > limit as u64) {
         return Err(BodyError::Invalid(too_large(limit)));
     }
-    let takes_forms = ctx.client.format() == Format::Images;
-    check_content_type(session, takes_forms).map_err(BodyError::Invalid)?;
+    let accepted = AcceptedBody::of(ctx.client.format(), operation);
+    check_content_type(session, accepted).map_err(BodyError::Invalid)?;
     check_content_encoding(session).map_err(BodyError::Invalid)?;
     reserve(ctx, length.map_or(0, |length| length as usize))?;
     // pingora would set a timer for every read, also for what has long arrived.
@@ -123,24 +125,50 @@ fn content_length(session: &ServerSession) -> Option<u64> {
     value.to_str().ok()?.trim().parse().ok()
 }
 
-/// Refuses a content type that is neither JSON nor, where forms are taken, a form.
-fn check_content_type(session: &ServerSession, takes_forms: bool) -> Result<(), ApiError> {
+/// What a body may be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum AcceptedBody {
+    Json,
+    JsonOrForm,
+    Form,
+}
+
+impl AcceptedBody {
+    const fn of(format: Format, operation: Operation) -> AcceptedBody {
+        match (format, operation) {
+            (Format::Images, _) => AcceptedBody::JsonOrForm,
+            (_, Operation::Passthrough(endpoint)) if endpoint.takes_recording() => {
+                AcceptedBody::Form
+            }
+            _ => AcceptedBody::Json,
+        }
+    }
+}
+
+/// Refuses a content type that is not accepted.
+fn check_content_type(session: &ServerSession, accepted: AcceptedBody) -> Result<(), ApiError> {
     let Some(value) = session.get_header(CONTENT_TYPE) else {
         return Ok(());
     };
-    if value == "application/json" {
+    let takes_json = accepted != AcceptedBody::Form;
+    if takes_json && value == "application/json" {
         return Ok(());
     }
     let mime = value.to_str().unwrap_or("").split(';').next().unwrap_or("");
     let mime = mime.trim().to_ascii_lowercase();
-    if mime == "application/json" || (mime.starts_with("application/") && mime.ends_with("+json")) {
+    let is_json =
+        mime == "application/json" || (mime.starts_with("application/") && mime.ends_with("+json"));
+    let is_form = mime == "multipart/form-data";
+    if (takes_json && is_json) || (accepted != AcceptedBody::Json && is_form) {
         return Ok(());
     }
-    if takes_forms && mime == "multipart/form-data" {
-        return Ok(());
-    }
+    let usual = match takes_json {
+        true => "application/json",
+        false => "multipart/form-data",
+    };
+    let mime = truncated(&mime);
     let mut api_error = ApiError::invalid(format!(
-        "the content type `{mime}` is not accepted here, send application/json"
+        "the content type `{mime}` is not accepted here, send {usual}"
     ));
     api_error.status = 415;
     Err(api_error)

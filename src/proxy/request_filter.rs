@@ -79,16 +79,20 @@ impl Gateway {
         if let Some(key) = ctx.client.key() {
             ctx.route.body_memory = self.runtime.state.body_memory(&key.limiter);
         }
-        let body = match request_body::read(session, ctx).await {
+        let body = match request_body::read(session, ctx, *operation).await {
             Ok(body) => body,
             Err(BodyError::ClientGone(error)) => return Err(error),
             Err(BodyError::Invalid(api_error)) => return Err(ctx.set_error(api_error)),
         };
-        ctx.route.body = match ctx.client.codec().rewrite_body(&body) {
+        let rewritten = match operation {
+            Operation::Passthrough(endpoint) => endpoint.rewrite_body(&body),
+            _ => ctx.client.codec().rewrite_body(&body),
+        };
+        ctx.route.body = match rewritten {
             Ok(rewritten) => rewritten.map_or(body, Bytes::from),
             Err(api_error) => return Err(ctx.set_error(api_error)),
         };
-        let model = match to_plain_body(ctx, model.as_deref(), *has_headers_in_body) {
+        let model = match to_plain_body(ctx, *operation, model.as_deref(), *has_headers_in_body) {
             Ok(model) => model,
             Err(api_error) => return Err(ctx.set_error(api_error)),
         };
@@ -202,6 +206,7 @@ impl Gateway {
 /// whose bodies name it: the path counts. Returns the model for the other formats.
 fn to_plain_body<'m>(
     ctx: &mut RequestContext,
+    operation: Operation,
     path_model: Option<&'m str>,
     has_headers_in_body: bool,
 ) -> Result<Option<&'m str>, ApiError> {
@@ -211,7 +216,11 @@ fn to_plain_body<'m>(
     let Some(model) = path_model else {
         return Ok(None);
     };
-    let named = ctx.client.codec().set_model(&ctx.route.body, model)?;
+    let body = &ctx.route.body;
+    let named = match operation {
+        Operation::Passthrough(endpoint) => Some(endpoint.set_model(body, model)?),
+        _ => ctx.client.codec().set_model(body, model)?,
+    };
     Ok(match named {
         Some(body) => {
             ctx.route.body = body;
@@ -331,6 +340,9 @@ fn check_other_model(ctx: &RequestContext, operation: Operation) -> Result<(), A
     let (codec, body) = (ctx.client.codec(), &ctx.route.body);
     let other_model = || match (operation, codec.embedding_codec()) {
         (Operation::Embed(_), Some(embedder)) => embedder.further_model(body),
+        (Operation::Passthrough(endpoint), _) if endpoint.takes_recording() => {
+            endpoint.other_model(body)
+        }
         _ => codec.other_model(body),
     };
     match large_body::process(body.len(), other_model) {

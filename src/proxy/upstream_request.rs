@@ -88,7 +88,12 @@ pub(super) fn set_headers(
         &[]
     };
     // What was translated is JSON; only the client's own bytes can be a form.
-    match codec.content_type(client_body) {
+    let operation = ctx.route.request().map(|request| request.operation);
+    let form = match operation {
+        Some(Operation::Passthrough(endpoint)) => endpoint.content_type(client_body),
+        _ => None,
+    };
+    match form.map_or_else(|| codec.content_type(client_body), Cow::Owned) {
         Cow::Borrowed(_) if headers.contains_key(CONTENT_TYPE) => {}
         Cow::Borrowed(json) => {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static(json));

@@ -76,6 +76,11 @@ impl Prices {
         price.times(input)
     }
 
+    /// Tells whether tokens of the output have a price.
+    pub fn charges_output(&self) -> bool {
+        self.output.max(self.thinking).max(self.image_output) > Money::ZERO
+    }
+
     /// Tells whether the model is charged by time.
     pub const fn charges_time(&self) -> bool {
         !self.per_millisecond.is_zero()

@@ -59,6 +59,8 @@ enum JsonBodyMode {
     },
     /// Nothing but the model's name changes in what this endpoint returns.
     Endpoint(PassthroughEndpoint, Vec<u8>),
+    /// What this endpoint returns is text, which passes as it is.
+    Text(PassthroughEndpoint),
     /// Embeddings have one too; the client's name of the model is this JSON string.
     Embeddings(EmbeddingBody, Vec<u8>),
 }
@@ -90,6 +92,15 @@ impl JsonBody {
                 options,
             }
         };
+        JsonBody::of_mode(mode)
+    }
+
+    /// A response of an endpoint that is text in place of JSON.
+    pub(super) fn of_text(endpoint: PassthroughEndpoint) -> JsonBody {
+        JsonBody::of_mode(JsonBodyMode::Text(endpoint))
+    }
+
+    fn of_mode(mode: JsonBodyMode) -> JsonBody {
         JsonBody {
             mode,
             buffer: BodyBuffer::default(),
@@ -120,7 +131,9 @@ impl JsonBody {
 
     pub(super) fn is_translated(&self) -> bool {
         match &self.mode {
-            JsonBodyMode::Passthrough(..) | JsonBodyMode::Endpoint(..) => false,
+            JsonBodyMode::Passthrough(..) | JsonBodyMode::Endpoint(..) | JsonBodyMode::Text(_) => {
+                false
+            }
             JsonBodyMode::Translate { .. } => true,
             JsonBodyMode::CountTokens {
                 is_encoded_anew, ..
@@ -191,6 +204,10 @@ impl JsonBody {
             JsonBodyMode::Embeddings(embeddings, name) => {
                 let model = embeddings.observe(&body, observer)?;
                 Ok(renamed(body, model, name))
+            }
+            JsonBodyMode::Text(endpoint) => {
+                endpoint.observe_text(&body, observer);
+                Ok(body.into())
             }
             JsonBodyMode::Endpoint(endpoint, name) => {
                 let observation = endpoint.observe_response(&body, observer)?;

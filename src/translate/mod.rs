@@ -7,6 +7,7 @@ mod count_tokens;
 mod embeddings;
 mod json_body;
 mod passthrough;
+mod recording;
 mod request;
 mod request_summary;
 mod response;

@@ -214,7 +214,10 @@ impl RequestSummary {
         let edits = self.include_usage_edit.iter().chain(&self.async_removal);
         let mut edits: Vec<Edit> = edits.cloned().chain(further).collect();
         if upstream_model != self.model {
-            let with = codec.encode_model_name(body, upstream_model);
+            let with = match self.operation {
+                Operation::Passthrough(endpoint) => endpoint.encode_model_name(upstream_model),
+                _ => codec.encode_model_name(body, upstream_model),
+            };
             edits.extend(self.model_range.clone().map(|range| Edit { range, with }));
             let counter = codec
                 .token_counter()

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use super::array_passthrough::ArrayPassthrough;
 use super::json_body::JsonBody;
 use super::passthrough::SsePassthrough;
+use super::recording;
 use super::request_summary::RequestSummary;
 use super::stream::StreamTranslator;
 use super::unexpected_json::UnexpectedJson;
@@ -12,8 +13,8 @@ use super::upstream_error::unexpected_content_type;
 use super::usage::{self, MeasuredUsage};
 use crate::event_stream::EVENT_STREAM;
 use crate::formats::{
-    BedrockStream, ConversationCodec, Framing, InterruptedStream, Operation, ResponseObserver,
-    ResponseOptions,
+    BedrockStream, ConversationCodec, EndpointResponse, Framing, InterruptedStream, Operation,
+    PassthroughEndpoint, ResponseObserver, ResponseOptions,
 };
 use crate::json::ChunkedBytes;
 use crate::model::{ApiError, Format, Losses, SignedParts};
@@ -53,6 +54,8 @@ enum ResponseHandler {
     Stream(StreamTranslator),
     /// JSON in place of a stream.
     UnexpectedJson(UnexpectedJson),
+    /// Bytes that are not read.
+    Recording,
 }
 
 impl ResponseTranslator {
@@ -72,7 +75,9 @@ impl ResponseTranslator {
         let conversation = options.translation_state.conversation.as_ref();
         let stores_response = conversation.is_some_and(|conversation| conversation.store)
             && summary.operation != Operation::CountTokens;
-        let handler = if !summary.stream && (is("application/json") || mime.is_empty()) {
+        let handler = if let Some(endpoint) = audio_endpoint(summary) {
+            of_audio(endpoint, client, summary, options, mime)?
+        } else if !summary.stream && (is("application/json") || mime.is_empty()) {
             ResponseHandler::Json(JsonBody::new(client, upstream, summary, options))
         } else if summary.stream && client != upstream && is("text/event-stream") {
             ResponseHandler::Stream(StreamTranslator::new(upstream, client, &options))
@@ -144,7 +149,9 @@ impl ResponseTranslator {
             ResponseHandler::Json(body) => body.buffered(),
             ResponseHandler::Passthrough(stream) => stream.buffered(),
             ResponseHandler::Stream(stream) => stream.buffered(),
-            ResponseHandler::ArrayPassthrough(_) | ResponseHandler::UnexpectedJson(_) => 0,
+            ResponseHandler::ArrayPassthrough(_)
+            | ResponseHandler::UnexpectedJson(_)
+            | ResponseHandler::Recording => 0,
         };
         let event_stream = self.event_stream.as_ref();
         handled + event_stream.map_or(0, |stream| stream.buffered())
@@ -156,7 +163,8 @@ impl ResponseTranslator {
             ResponseHandler::Json(_) | ResponseHandler::UnexpectedJson(_) => ResponseMode::Json,
             ResponseHandler::Passthrough(_)
             | ResponseHandler::ArrayPassthrough(_)
-            | ResponseHandler::Stream(_) => ResponseMode::Stream,
+            | ResponseHandler::Stream(_)
+            | ResponseHandler::Recording => ResponseMode::Stream,
         }
     }
 
@@ -170,7 +178,8 @@ impl ResponseTranslator {
             ResponseHandler::Json(_)
             | ResponseHandler::Passthrough(_)
             | ResponseHandler::ArrayPassthrough(_)
-            | ResponseHandler::UnexpectedJson(_) => None,
+            | ResponseHandler::UnexpectedJson(_)
+            | ResponseHandler::Recording => None,
         }
     }
 
@@ -207,6 +216,7 @@ impl ResponseTranslator {
                 stream.translate_chunk(&bytes, end, self.limit, &mut self.observer, chunk)
             }
             ResponseHandler::UnexpectedJson(json) => json.push(bytes, end),
+            ResponseHandler::Recording => recording::push(bytes, end, &mut self.observer, chunk),
         };
         if let (Some(codec), Some(sent), true) =
             (self.conversation_codec, chunk, self.observer.ended)
@@ -216,7 +226,9 @@ impl ResponseTranslator {
                 ResponseHandler::Passthrough(_) | ResponseHandler::Stream(_) => {
                     final_response(codec, sent)
                 }
-                ResponseHandler::ArrayPassthrough(_) | ResponseHandler::UnexpectedJson(_) => None,
+                ResponseHandler::ArrayPassthrough(_)
+                | ResponseHandler::UnexpectedJson(_)
+                | ResponseHandler::Recording => None,
             };
             // There is only one.
             self.conversation_codec = self
@@ -233,7 +245,8 @@ impl ResponseTranslator {
             ResponseHandler::Passthrough(_)
             | ResponseHandler::ArrayPassthrough(_)
             | ResponseHandler::Stream(_)
-            | ResponseHandler::UnexpectedJson(_) => ChunkedBytes::default(),
+            | ResponseHandler::UnexpectedJson(_)
+            | ResponseHandler::Recording => ChunkedBytes::default(),
         }
     }
 
@@ -255,7 +268,8 @@ impl ResponseTranslator {
             ResponseHandler::Stream(stream) => stream.take_signatures(),
             ResponseHandler::Passthrough(_)
             | ResponseHandler::ArrayPassthrough(_)
-            | ResponseHandler::UnexpectedJson(_) => None,
+            | ResponseHandler::UnexpectedJson(_)
+            | ResponseHandler::Recording => None,
         }
     }
 
@@ -266,6 +280,11 @@ impl ResponseTranslator {
             ResponseHandler::Stream(stream) if self.observer.ended => stream.take_losses(),
             _ => Losses::default(),
         }
+    }
+
+    /// Tells whether an error can be told inside of the response: a recording has no place for one.
+    pub const fn can_tell_error(&self) -> bool {
+        !matches!(self.handler, ResponseHandler::Recording)
     }
 
     /// Encodes the error that ends a stream which cannot go on.
@@ -282,7 +301,9 @@ impl ResponseTranslator {
                 };
                 codec.encode_stream_error(api_error, &interrupted, &mut out);
             }
-            ResponseHandler::Json(_) | ResponseHandler::UnexpectedJson(_) => {}
+            ResponseHandler::Json(_)
+            | ResponseHandler::UnexpectedJson(_)
+            | ResponseHandler::Recording => {}
         }
         out.take()
     }
@@ -295,7 +316,8 @@ impl ResponseTranslator {
             ResponseHandler::Stream(_) => !self.is_array,
             ResponseHandler::Json(_)
             | ResponseHandler::ArrayPassthrough(_)
-            | ResponseHandler::UnexpectedJson(_) => false,
+            | ResponseHandler::UnexpectedJson(_)
+            | ResponseHandler::Recording => false,
         };
         let mut out = SseWriter::default();
         if is_stream && !self.observer.ended {
@@ -315,6 +337,37 @@ impl ResponseTranslator {
     pub fn observer(&self) -> &ResponseObserver {
         &self.observer
     }
+}
+
+/// The endpoint of a request whose responses differ in kind.
+fn audio_endpoint(summary: &RequestSummary) -> Option<PassthroughEndpoint> {
+    match summary.operation {
+        Operation::Passthrough(endpoint) if endpoint.is_audio() => Some(endpoint),
+        _ => None,
+    }
+}
+
+/// Chooses what is done with a response about audio. Its content type alone tells what it is: some models do not stream.
+fn of_audio(
+    endpoint: PassthroughEndpoint,
+    client: Format,
+    summary: &RequestSummary,
+    options: ResponseOptions,
+    mime: &str,
+) -> Result<ResponseHandler, ApiError> {
+    let kind = endpoint.response_kind(mime);
+    let kind = kind.ok_or_else(|| unexpected_content_type(mime, summary.stream))?;
+    Ok(match kind {
+        EndpointResponse::Json => {
+            ResponseHandler::Json(JsonBody::new(client, client, summary, options))
+        }
+        EndpointResponse::Text => ResponseHandler::Json(JsonBody::of_text(endpoint)),
+        EndpointResponse::Events => {
+            let stream = SsePassthrough::new(client.codec(), &summary.model, false);
+            ResponseHandler::Passthrough(stream.of_endpoint(Some(endpoint)))
+        }
+        EndpointResponse::Recording => ResponseHandler::Recording,
+    })
 }
 
 /// Decodes the response of a final event: only complete events are sent, so it is in one chunk.

@@ -2,6 +2,7 @@
 
 mod access_log;
 mod admin;
+mod audio;
 mod bedrock;
 mod bodies;
 mod browsers;

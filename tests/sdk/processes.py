@@ -22,7 +22,7 @@ IMAGE_MODELS = ("art-images", "art-native")
 EMBEDDING_MODELS = ("vector-chat", "vector-native", "vector-responses")
 
 # Models of the endpoints that only pass through, by their type and the format of their upstream.
-ENDPOINT_MODELS = ("completion-chat", "completion-responses", "moderation-chat", "moderation-responses")
+ENDPOINT_MODELS = ("completion-chat", "completion-responses", "moderation-chat", "moderation-responses", "audio-chat", "audio-responses")
 
 # The key for every model, one for the models `first-*` only, and one that the gateway does not know.
 KEY = "sk-of-everything"

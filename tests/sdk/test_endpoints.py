@@ -40,6 +40,41 @@ def test_a_moderation(client, upstream):
     assert [result.flagged for result in moderation.results] == [False, True]
 
 
+@UPSTREAMS
+def test_speech(client, upstream):
+    speech = client.audio.speech.create(model=f"audio-{upstream}", voice="alloy", input="good morning")
+    assert speech.read() == b"\xffYou \xffsaid: \xffgood \xffmorning"
+    assert speech.response.headers["content-type"] == "audio/mpeg"
+    streaming = client.audio.speech.with_streaming_response
+    with streaming.create(model=f"audio-{upstream}", voice="alloy", input="good morning") as speech:
+        assert b"".join(speech.iter_bytes()).endswith(b"morning")
+
+
+RECORDING = ("\u00fc.wav", b"RIFF\r\n--\r\n" + bytes(range(256)), "audio/wav")
+
+
+@UPSTREAMS
+def test_a_transcription(client, upstream):
+    create = client.audio.transcriptions.create
+    common = {"model": f"audio-{upstream}", "file": RECORDING, "prompt": "good morning"}
+    transcription = create(**common)
+    assert transcription.text == "You said: good morning"
+    assert transcription.usage.type == "duration"
+    verbose = create(**common, timestamp_granularities=["word", "segment"], chunking_strategy={"type": "server_vad"})
+    assert verbose.text == transcription.text
+    assert "good morning" in create(**common, response_format="srt")
+    events = list(create(**common, stream=True))
+    assert "".join(event.delta for event in events[:-1]) == "You said: good morning"
+    assert events[-1].text == "You said: good morning"
+
+
+@UPSTREAMS
+def test_a_translation(client, upstream):
+    create = client.audio.translations.create
+    translation = create(model=f"audio-{upstream}", file=RECORDING, prompt="good morning")
+    assert translation.text == "You said: good morning"
+
+
 def test_a_model_of_another_type_is_refused(client):
     with pytest.raises(openai.BadRequestError) as caught:
         client.completions.create(model=processes.first_model("chat"), prompt="a")

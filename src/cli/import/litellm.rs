@@ -149,6 +149,8 @@ fn new_model(
     let mode = info.get("mode").and_then(Value::as_str);
     if mode == Some("image_generation") {
         model.set("model_type", Some("image".to_owned()));
+    } else if mode.is_some_and(|mode| ["audio_transcription", "audio_speech"].contains(&mode)) {
+        model.set("model_type", Some("audio".to_owned()));
     } else if let Some(same) = mode.filter(|mode| Operation::MODEL_TYPES.contains(mode)) {
         // Text completions are asked for as conversations there too.
         let model_type = (same != "completion").then(|| same.to_owned());

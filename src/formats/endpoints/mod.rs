@@ -1,9 +1,14 @@
 //! OpenAI's endpoints beside conversations, images and embeddings, which pass through to upstreams that have them.
 
+mod audio;
 mod completions;
 mod response;
 
-use super::chat::decode_model_name;
+use bytes::Bytes;
+
+use super::chat::{decode_model_name, set_model};
+use super::json_bytes::to_json_string;
+use super::multipart;
 use super::{
     InputSummary, ModelField, Observation, PassthroughEndpoint, ResponseObserver, RoutingFields,
     decode_unique_fields,
@@ -27,18 +32,59 @@ impl PassthroughEndpoint {
     pub fn decode_routing_fields(self, body: &[u8]) -> Result<RoutingFields<'_>, ApiError> {
         match self {
             PassthroughEndpoint::Completions => completions::decode_routing_fields(body),
+            PassthroughEndpoint::Speech => audio::decode_speech_fields(body),
+            PassthroughEndpoint::Transcriptions | PassthroughEndpoint::Translations => {
+                audio::decode_form_fields(body)
+            }
             PassthroughEndpoint::Moderations | PassthroughEndpoint::Rerank => {
                 model_of(body).map(RoutingFields::of_model)
             }
         }
     }
 
+    /// Rewrites a client's body before anything else reads it: forms are written anew, because parsers read a
+    /// client's own in too many ways. `None`: it stays as it is.
+    pub fn rewrite_body(self, body: &[u8]) -> Result<Option<Vec<u8>>, ApiError> {
+        let rewritten = self.takes_recording().then(|| audio::rewrite_form(body));
+        rewritten.transpose()
+    }
+
+    /// Returns the `content-type` of a request's body, where it is not JSON.
+    pub fn content_type(self, body: &[u8]) -> Option<String> {
+        let form = Some(body).filter(|_| self.takes_recording());
+        form.and_then(multipart::content_type)
+    }
+
+    /// Encodes a model's name as it stands in a request's body.
+    pub fn encode_model_name(self, name: &str) -> Vec<u8> {
+        match self.takes_recording() {
+            true => name.as_bytes().to_vec(),
+            false => to_json_string(name),
+        }
+    }
+
+    /// Returns a request's body with this model.
+    pub fn set_model(self, body: &[u8], model: &str) -> Result<Bytes, ApiError> {
+        match self.takes_recording() {
+            true => audio::set_model(body, model),
+            false => set_model(body, model),
+        }
+    }
+
+    /// Returns the first field of a form that names another model.
+    pub fn other_model(self, body: &[u8]) -> Option<String> {
+        audio::other_model(body)
+    }
+
     /// Summarizes the input of a request.
     pub fn summarize_input(self, body: &[u8]) -> InputSummary {
+        if self.takes_recording() {
+            return audio::summarize_form(body);
+        }
         let mut summary = match self {
             PassthroughEndpoint::Completions => completions::summarize_input(body),
-            PassthroughEndpoint::Moderations => InputSummary::default(),
             PassthroughEndpoint::Rerank => rerank_input(body),
+            _ => InputSummary::default(),
         };
         // What is not known may be input, and of two fields of the same name the upstream may read the other one.
         let text = str::from_utf8(body).unwrap_or_default();
@@ -51,6 +97,8 @@ impl PassthroughEndpoint {
             PassthroughEndpoint::Completions => &completions::FIELDS,
             PassthroughEndpoint::Moderations => &["model", "input"],
             PassthroughEndpoint::Rerank => &RERANK_FIELDS,
+            PassthroughEndpoint::Speech => &audio::SPEECH_FIELDS,
+            PassthroughEndpoint::Transcriptions | PassthroughEndpoint::Translations => &[],
         };
         let mut is_known = true;
         let read = JsonReader::new(text).object(|reader, key| {
@@ -64,7 +112,7 @@ impl PassthroughEndpoint {
     pub fn limit_output(self, body: &[u8], limit: u64) -> Result<Vec<Edit>, ApiError> {
         match self {
             PassthroughEndpoint::Completions => completions::limit_output(body, limit),
-            PassthroughEndpoint::Moderations | PassthroughEndpoint::Rerank => Ok(Vec::new()),
+            _ => Ok(Vec::new()),
         }
     }
 
@@ -77,14 +125,48 @@ impl PassthroughEndpoint {
         response::observe(self, body, observer)
     }
 
+    /// Observes a response that is plain text.
+    pub fn observe_text(self, body: &[u8], observer: &mut ResponseObserver) {
+        observer.uncounted.text = body.len() as u64;
+        (observer.has_content, observer.ended) = (true, true);
+    }
+
     /// Observes one event of a stream.
     pub fn observe_event(
         self,
         data: &str,
         observer: &mut ResponseObserver,
     ) -> Result<Observation, ApiError> {
-        completions::observe_event(data, observer)
+        match self {
+            PassthroughEndpoint::Completions => completions::observe_event(data, observer),
+            _ => audio::observe_event(data, observer),
+        }
     }
+
+    /// Returns what a response of this content type is.
+    pub fn response_kind(self, mime: &str) -> Option<EndpointResponse> {
+        let mime = mime.to_ascii_lowercase();
+        let is_recording = !mime.starts_with("text/");
+        match (&*mime, self) {
+            ("" | "application/json", _) => Some(EndpointResponse::Json),
+            ("text/event-stream", _) => Some(EndpointResponse::Events),
+            ("text/html", _) => None,
+            (_, PassthroughEndpoint::Speech) if is_recording => Some(EndpointResponse::Recording),
+            (_, endpoint) if endpoint.takes_recording() => Some(EndpointResponse::Text),
+            _ => None,
+        }
+    }
+}
+
+/// What a response of an endpoint may be, by its content type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EndpointResponse {
+    Json,
+    Events,
+    /// Text, such as subtitles.
+    Text,
+    /// Bytes that go to the client as they come.
+    Recording,
 }
 
 /// Summarizes the input of a ranking: the query is read with each of the documents.

@@ -13,6 +13,8 @@ from_json! {
         "model" => model: Option<RawJson<'a>>,
         "choices" => choices: Option<RawJson<'a>>,
         "results" => results: Option<Present>,
+        /// The text of a recording.
+        "text" => text: Option<RawJson<'a>>,
         /// One upstream calls the results of a ranking so.
         "data" => data: Option<Present>,
         "usage" => usage: Option<RawJson<'a>>,
@@ -29,7 +31,7 @@ from_json! {
 }
 
 from_json! {
-    struct ObservedUsage {
+    pub(super) struct ObservedUsage {
         "input_tokens" | "prompt_tokens" => input_tokens: Option<TokenCount>,
         "output_tokens" => output_tokens: Option<TokenCount>,
         "total_tokens" => total_tokens: Option<TokenCount>,
@@ -37,8 +39,8 @@ from_json! {
 }
 
 impl ObservedUsage {
-    /// What is counted in total only is input: these endpoints have no other.
-    fn to_usage(&self) -> Usage {
+    /// What is counted in total only is input: these endpoints have no other. A duration counts no tokens.
+    pub(super) fn to_usage(&self) -> Usage {
         let [input, output, total] = [self.input_tokens, self.output_tokens, self.total_tokens]
             .map(|count| count.unwrap_or_default().0);
         Usage {
@@ -60,6 +62,11 @@ pub(super) fn observe(
         PassthroughEndpoint::Completions => document.choices.is_some(),
         PassthroughEndpoint::Moderations => document.results.is_some(),
         PassthroughEndpoint::Rerank => document.results.is_some() || document.data.is_some(),
+        // A recording is no JSON.
+        PassthroughEndpoint::Speech => false,
+        PassthroughEndpoint::Transcriptions | PassthroughEndpoint::Translations => {
+            document.text.is_some()
+        }
     };
     if !has_content {
         return Err(match document.error {
@@ -69,8 +76,8 @@ pub(super) fn observe(
     }
     if let Some(usage) = usage_of(endpoint, &document).filter(|usage| !usage.is_blank()) {
         observer.record_usage(usage);
-    } else if let Some(choices) = document.choices {
-        observer.uncounted.text = choices.get().len() as u64;
+    } else if let Some(content) = document.choices.or(document.text) {
+        observer.uncounted.text = content.get().len() as u64;
     }
     (observer.has_content, observer.ended) = (true, true);
     Ok(Observation {

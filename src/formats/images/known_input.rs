@@ -1,6 +1,7 @@
 //! The fields of requests that the gateway knows: none of them has an upstream read or do more than the decoder finds.
 
-use super::multipart;
+use super::form;
+use crate::formats::multipart;
 use crate::formats::other_model::{find_other_model, names_model};
 use crate::json::KnownFields;
 use crate::model::truncated;
@@ -53,7 +54,7 @@ pub(super) fn other_model(body: &[u8]) -> Option<String> {
 }
 
 fn find_in_form(body: &[u8], is_wanted: impl Fn(&str) -> bool) -> Option<String> {
-    let fields = multipart::decode(body).unwrap_or_default();
+    let fields = form::decode(body).unwrap_or_default();
     let mut names = fields.iter().map(|field| field.name);
     let found = names.find(|name| is_wanted(name));
     found.map(|name| truncated(name).into_owned())

@@ -2,12 +2,11 @@
 
 mod error;
 mod field_paths;
+mod form;
 mod image_header;
 mod input_image;
 mod known_input;
-mod multipart;
 mod parameters;
-mod part_header;
 mod passthrough;
 mod request;
 mod request_body;
@@ -27,6 +26,7 @@ use bytes::Bytes;
 use http::HeaderName;
 
 use super::chat::set_model;
+use super::multipart;
 use super::{
     Codec, HeaderFields, InterruptedStream, Observation, Operation, RequestHead, ResponseObserver,
     ResponseOptions, RoutingFields, StreamDecoder, StreamEncoder, ToolNameRule, UpstreamTarget,
@@ -160,13 +160,14 @@ impl Codec for Images {
     /// Forms are written anew: parsers read a client's own in too many ways.
     fn rewrite_body(&self, body: &[u8]) -> Result<Option<Vec<u8>>, ApiError> {
         let is_form = multipart::is_multipart(body);
-        let rewritten = is_form.then(|| multipart::rewrite(body, multipart::own_boundary()));
+        let rewritten =
+            is_form.then(|| multipart::rewrite(body, multipart::own_boundary(), &form::RULES));
         rewritten.transpose()
     }
 
     fn content_type(&self, body: &[u8]) -> Cow<'static, str> {
-        match multipart::boundary(body).filter(|_| multipart::is_multipart(body)) {
-            Some(boundary) => format!("multipart/form-data; boundary=\"{boundary}\"").into(),
+        match multipart::content_type(body) {
+            Some(form) => form.into(),
             None => "application/json".into(),
         }
     }

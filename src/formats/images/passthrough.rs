@@ -1,19 +1,20 @@
 //! Passthrough: finds the model, the images and the usage in bodies that are forwarded unchanged.
 
 use super::error;
+use super::form;
 use super::input_image::InputImage;
-use super::multipart::{self, MultipartField};
 use super::parameters::decode_parameters;
 use super::response::RawImageResponse;
 use super::stream::{ImageEventType, RawImageEvent};
 use super::usage::{add_usage, decode_usage};
 use crate::formats::chat::decode_model_name;
+use crate::formats::multipart::{self, MultipartField};
 use crate::formats::{
-    AsyncOption, ModelField, Observation, OutputLimit, RequestHead, ResponseObserver,
-    RoutingFields, decode_event_data, decode_response_body, decode_unique_fields, missing_content,
+    AsyncOption, Observation, OutputLimit, RequestHead, ResponseObserver, RoutingFields,
+    decode_event_data, decode_response_body, decode_unique_fields, missing_content,
 };
 use crate::json::{Edit, remove_member};
-use crate::model::{ApiError, InputMedia, Losses, truncated};
+use crate::model::{ApiError, InputMedia, Losses};
 
 /// Reads the fields of a request that routing needs.
 pub(super) fn decode_routing_fields(body: &[u8]) -> Result<RoutingFields<'_>, ApiError> {
@@ -52,19 +53,10 @@ pub(super) fn decode_routing_fields(body: &[u8]) -> Result<RoutingFields<'_>, Ap
 }
 
 fn peek_multipart(body: &[u8]) -> Result<RoutingFields<'_>, ApiError> {
-    let fields = multipart::decode(body)?;
+    let fields = form::decode(body)?;
     let find = |name: &str| fields.iter().find(|field| field.name == name);
-    let model = find("model").map(|field| {
-        let name = std::str::from_utf8(field.value);
-        let wrong = |_| ApiError::invalid("model: expected text").at("model");
-        let range = field.value_range.clone();
-        name.map_err(wrong).map(|name| ModelField {
-            name: name.into(),
-            range,
-        })
-    });
     let async_field = find("async");
-    let is_async = async_field.map(decode_flag).transpose()?;
+    let is_async = async_field.map(MultipartField::flag).transpose()?;
     let async_option = async_field.map(|field| AsyncOption {
         is_async: is_async.unwrap_or(false),
         removal: Edit {
@@ -72,10 +64,10 @@ fn peek_multipart(body: &[u8]) -> Result<RoutingFields<'_>, ApiError> {
             with: Vec::new(),
         },
     });
-    let stream = find("stream").map(decode_flag).transpose()?;
-    let count = find("n").map(decode_count).transpose()?;
+    let stream = find("stream").map(MultipartField::flag).transpose()?;
+    let count = find("n").map(MultipartField::count).transpose()?;
     Ok(RoutingFields {
-        model: model.transpose()?,
+        model: multipart::model_of(&fields)?,
         stream: stream.unwrap_or(false),
         include_usage_edit: None,
         output_limit: OutputLimit::of(None, count),
@@ -83,26 +75,6 @@ fn peek_multipart(body: &[u8]) -> Result<RoutingFields<'_>, ApiError> {
         conversation: None,
         async_option,
     })
-}
-
-fn decode_flag(field: &MultipartField<'_>) -> Result<bool, ApiError> {
-    match field.value {
-        b"true" | b"True" | b"1" => Ok(true),
-        b"false" | b"False" | b"0" => Ok(false),
-        _ => Err(wrong_value(field, "`true` or `false`")),
-    }
-}
-
-fn decode_count(field: &MultipartField<'_>) -> Result<u64, ApiError> {
-    let text = std::str::from_utf8(field.value).unwrap_or_default();
-    let wrong = |_| wrong_value(field, "a non-negative integer");
-    text.parse().map_err(wrong)
-}
-
-fn wrong_value(field: &MultipartField<'_>, expected: &str) -> ApiError {
-    let (name, got) = (field.name, String::from_utf8_lossy(field.value));
-    let message = format!("`{name}` must be {expected}, got `{}`", truncated(&got));
-    ApiError::invalid(message).at(name)
 }
 
 /// The input images of a request; the format has no other input that is not in the body.

@@ -1,7 +1,8 @@
 //! The body of a request, which is JSON or a multipart form.
 
+use super::form;
 use super::input_image::{InputImage, InputImageSource, decode_json_image, image_source};
-use super::multipart::{self, MultipartField};
+use crate::formats::multipart::{self, MultipartField};
 use crate::json::Fields;
 use crate::model::{ApiError, FieldLocation, Json, Losses, Text, truncated};
 
@@ -14,7 +15,7 @@ pub(super) enum ImageRequestBody<'a> {
 impl<'a> ImageRequestBody<'a> {
     pub(super) fn decode(body: &'a [u8]) -> Result<ImageRequestBody<'a>, ApiError> {
         Ok(match multipart::is_multipart(body) {
-            true => ImageRequestBody::Multipart(multipart::decode(body)?),
+            true => ImageRequestBody::Multipart(form::decode(body)?),
             false => ImageRequestBody::Json(Fields::of_body(body)?),
         })
     }

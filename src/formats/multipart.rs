@@ -4,6 +4,10 @@
 //! end with a line feed only. So an upstream gets a form that the gateway wrote, with the fields that it has
 //! judged, and never the client's own bytes around them.
 
+mod part_header;
+#[cfg(test)]
+mod tests;
+
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher as _;
 use std::ops::Range;
@@ -11,7 +15,9 @@ use std::sync::OnceLock;
 
 use memchr::memmem;
 
-use super::part_header::PartHeader;
+use part_header::PartHeader;
+
+use super::request_options::ModelField;
 use crate::model::{ApiError, truncated};
 
 /// The limit of fields in a form; no request needs more.
@@ -19,31 +25,18 @@ const MAX_FIELDS: usize = 64;
 /// The limit of a boundary by RFC 2046, in bytes.
 const MAX_BOUNDARY_BYTES: usize = 70;
 
-/// The fields that may stand in a form several times.
-const LISTS: [&str; 3] = ["image", "image[]", "images"];
+const MODEL: &str = "model";
 
-/// The fields that decide what a request does and costs. They have one spelling, and no other may stand beside it.
-const SINGLE: [&str; 16] = [
-    "model",
-    "n",
-    "size",
-    "quality",
-    "stream",
-    "async",
-    "prompt",
-    "mask",
-    "background",
-    "moderation",
-    "output_format",
-    "output_compression",
-    "response_format",
-    "partial_images",
-    "seed",
-    "user",
-];
-
-/// The one of these that is a file.
-const MASK: &str = "mask";
+/// What the fields of an endpoint's forms are.
+#[derive(Debug)]
+pub(super) struct FormRules {
+    /// The fields that may stand in a form several times.
+    pub(super) lists: &'static [&'static str],
+    /// The fields that decide what a request does and costs. They have one spelling, and no other may stand beside it.
+    pub(super) single: &'static [&'static str],
+    /// Those of them that are files.
+    pub(super) files: &'static [&'static str],
+}
 
 /// One field of a form.
 #[derive(Debug, PartialEq, Eq)]
@@ -57,13 +50,61 @@ pub(super) struct MultipartField<'a> {
     header: PartHeader<'a>,
 }
 
+impl<'a> MultipartField<'a> {
+    /// The value as text.
+    pub(super) fn text(&self) -> Result<&'a str, ApiError> {
+        let text = std::str::from_utf8(self.value);
+        text.map_err(|_| ApiError::invalid(format!("{}: expected text", self.name)).at(self.name))
+    }
+
+    pub(super) fn flag(&self) -> Result<bool, ApiError> {
+        match self.value {
+            b"true" | b"True" | b"1" => Ok(true),
+            b"false" | b"False" | b"0" => Ok(false),
+            _ => Err(self.wrong_value("`true` or `false`")),
+        }
+    }
+
+    pub(super) fn count(&self) -> Result<u64, ApiError> {
+        let text = std::str::from_utf8(self.value).unwrap_or_default();
+        text.parse()
+            .map_err(|_| self.wrong_value("a non-negative integer"))
+    }
+
+    fn wrong_value(&self, expected: &str) -> ApiError {
+        let (name, got) = (self.name, String::from_utf8_lossy(self.value));
+        let message = format!("`{name}` must be {expected}, got `{}`", truncated(&got));
+        ApiError::invalid(message).at(name)
+    }
+}
+
+/// Returns the model that a form names, and where.
+pub(super) fn model_of<'a>(
+    fields: &[MultipartField<'a>],
+) -> Result<Option<ModelField<'a>>, ApiError> {
+    let field = fields.iter().find(|field| field.name == MODEL);
+    let named = field.map(|field| {
+        Ok(ModelField {
+            name: field.text()?.into(),
+            range: field.value_range.clone(),
+        })
+    });
+    named.transpose()
+}
+
+/// The `Content-Type` of a request with this form.
+pub(super) fn content_type(body: &[u8]) -> Option<String> {
+    let boundary = boundary(body).filter(|_| is_multipart(body))?;
+    Some(format!("multipart/form-data; boundary=\"{boundary}\""))
+}
+
 /// Whether a body is a multipart form: JSON never starts with two dashes.
 pub(super) fn is_multipart(body: &[u8]) -> bool {
     body.trim_ascii_start().starts_with(b"--")
 }
 
 /// The boundary of a form, for its `Content-Type` header.
-pub(super) fn boundary(body: &[u8]) -> Option<&str> {
+fn boundary(body: &[u8]) -> Option<&str> {
     let start = body.len() - body.trim_ascii_start().len();
     let rest = body[start..].strip_prefix(b"--")?;
     let end = memmem::find(&rest[..rest.len().min(MAX_BOUNDARY_BYTES + 8)], b"\r\n")?;
@@ -78,7 +119,10 @@ fn broken(what: &str) -> ApiError {
 }
 
 /// Decodes the fields of a form. `Err`: it is broken, or parsers may read it in two ways.
-pub(super) fn decode(body: &[u8]) -> Result<Vec<MultipartField<'_>>, ApiError> {
+pub(super) fn decode<'a>(
+    body: &'a [u8],
+    rules: &FormRules,
+) -> Result<Vec<MultipartField<'a>>, ApiError> {
     let boundary = boundary(body).ok_or_else(|| broken("it begins with no boundary"))?;
     let mark = format!("\r\n--{boundary}");
     let finder = memmem::Finder::new(mark.as_bytes());
@@ -90,7 +134,7 @@ pub(super) fn decode(body: &[u8]) -> Result<Vec<MultipartField<'_>>, ApiError> {
     loop {
         if let Some(rest) = body[at..].strip_prefix(b"--") {
             return match rest.trim_ascii().is_empty() {
-                true => check_names(&fields).map(|()| fields),
+                true => check_names(&fields, rules).map(|()| fields),
                 false => Err(broken("something follows its last boundary")),
             };
         }
@@ -118,10 +162,10 @@ pub(super) fn decode(body: &[u8]) -> Result<Vec<MultipartField<'_>>, ApiError> {
 }
 
 /// Refuses names that stand there twice, and those that some parsers take for another.
-fn check_names(fields: &[MultipartField<'_>]) -> Result<(), ApiError> {
+fn check_names(fields: &[MultipartField<'_>], rules: &FormRules) -> Result<(), ApiError> {
     for (at, field) in fields.iter().enumerate() {
         let name = field.name;
-        if LISTS.contains(&name) {
+        if rules.lists.contains(&name) {
             continue;
         }
         let said = truncated(name);
@@ -137,14 +181,14 @@ fn check_names(fields: &[MultipartField<'_>]) -> Result<(), ApiError> {
             let spelled = [first, &joined];
             spelled.iter().any(|name| known.eq_ignore_ascii_case(name))
         };
-        let Some(known) = SINGLE.iter().find(is_meant) else {
+        let Some(known) = rules.single.iter().find(is_meant) else {
             continue;
         };
         if *known != name {
             let message = format!("`{said}` must be spelled `{known}`");
             return Err(ApiError::invalid(message).at(said));
         }
-        if field.header.is_file() && *known != MASK {
+        if field.header.is_file() && !rules.files.contains(known) {
             let message =
                 format!("`{said}` must be a value, not a file: send it without a filename");
             return Err(ApiError::invalid(message).at(said));
@@ -162,9 +206,15 @@ pub(super) fn own_boundary() -> &'static str {
     })
 }
 
+/// Writes one field that is no file, as it stands in a form with this boundary.
+pub(super) fn encode_field(own: &str, name: &str, value: &str) -> Vec<u8> {
+    format!("--{own}\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n")
+        .into_bytes()
+}
+
 /// Writes a form with the fields of another; `own` is its boundary.
-pub(super) fn rewrite(body: &[u8], own: &str) -> Result<Vec<u8>, ApiError> {
-    let fields = decode(body)?;
+pub(super) fn rewrite(body: &[u8], own: &str, rules: &FormRules) -> Result<Vec<u8>, ApiError> {
+    let fields = decode(body, rules)?;
     let finder = memmem::Finder::new(own.as_bytes());
     let mut out = Vec::with_capacity(body.len() + fields.len() * own.len());
     for field in &fields {
@@ -184,7 +234,3 @@ pub(super) fn rewrite(body: &[u8], own: &str) -> Result<Vec<u8>, ApiError> {
     out.extend_from_slice(b"--\r\n");
     Ok(out)
 }
-
-#[cfg(test)]
-#[path = "tests/multipart.rs"]
-mod tests;

@@ -2,6 +2,20 @@
 
 use super::*;
 
+const RULES: FormRules = FormRules {
+    lists: &["image", "image[]", "images"],
+    single: &["model", "n", "size", "stream", "mask", "response_format"],
+    files: &["mask"],
+};
+
+fn decode(body: &[u8]) -> Result<Vec<MultipartField<'_>>, ApiError> {
+    super::decode(body, &RULES)
+}
+
+fn rewrite(body: &[u8], own: &str) -> Result<Vec<u8>, ApiError> {
+    super::rewrite(body, own, &RULES)
+}
+
 const FORM: &[u8] = b"--b-1\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\nm\r\n\
     --b-1\r\ncontent-disposition: form-data; name=\"image[]\"; filename=\"a;b.png\"\r\n\
     Content-Type: image/png\r\n\r\n\x89P\r\n--b-\r\nG\r\n\
@@ -166,7 +180,7 @@ fn a_form_is_written_anew() {
     let written = rewrite(&body, "own").expect("a form");
     let expected = format!(
         "--own\r\n{}\r\n--own\r\n{}\r\n\
-         --own\r\nContent-Disposition: form-data; name=\"image\"; filename=\"file\"\r\n\
+         --own\r\nContent-Disposition: form-data; name=\"image\"; filename=\"file.png\"\r\n\
          Content-Type: image/png\r\n\r\n\u{0}\r\n--own--\r\n",
         field("user", inner),
         field("prompt", "hi")

@@ -1,13 +1,17 @@
 //! The header of one part of a form: its name, and whether it is a file.
 
+use std::borrow::Cow;
+
 use memchr::memmem;
 
 /// The limit of the header of one part, in bytes.
 const MAX_BYTES: usize = 8 << 10;
 /// The limit of a name and of a file's name, in bytes.
 const MAX_NAME: usize = 200;
-/// The name of a file that has none which every parser reads alike.
+/// The name of a file that has none which every parser reads alike, and the longest ending that it keeps: upstreams
+/// tell by it what a recording is.
 const FILE: &str = "file";
+const MAX_ENDING: usize = 8;
 const BINARY: &str = "application/octet-stream";
 
 /// What the header of a part says.
@@ -15,7 +19,7 @@ const BINARY: &str = "application/octet-stream";
 pub(super) struct PartHeader<'a> {
     pub(super) name: &'a str,
     /// `None`: the part is a value and no file.
-    file_name: Option<&'a str>,
+    file_name: Option<Cow<'a, str>>,
     media_type: Option<&'a str>,
 }
 
@@ -65,7 +69,7 @@ impl<'a> PartHeader<'a> {
     /// Encodes the header, without the blank line after it.
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
         let name = self.name;
-        let line = match self.file_name {
+        let line = match &self.file_name {
             Some(file) => {
                 let media_type = self.media_type.unwrap_or(BINARY);
                 format!(
@@ -80,7 +84,7 @@ impl<'a> PartHeader<'a> {
 }
 
 /// Decodes a disposition: the name of the part and of its file.
-fn decode_disposition(text: &str) -> Result<(&str, Option<&str>), &'static str> {
+fn decode_disposition(text: &str) -> Result<(&str, Option<Cow<'_, str>>), &'static str> {
     let (kind, mut rest) = text.split_once(';').ok_or("a part has no name")?;
     if !kind.trim().eq_ignore_ascii_case("form-data") {
         return Err("a part is no form-data");
@@ -106,9 +110,20 @@ fn decode_disposition(text: &str) -> Result<(&str, Option<&str>), &'static str> 
     let name = name
         .filter(|name| is_plain(name, b"-_.[]"))
         .ok_or("a part has no plain name")?;
-    let file_name = file_name.filter(|name| is_plain(name, b"-_.[] ;,()@+=#!"));
-    let file_name = file_name.unwrap_or(FILE);
+    let file_name = plain_file_name(file_name.unwrap_or_default());
     Ok((name, is_file.then_some(file_name)))
+}
+
+/// The name of a file as every parser reads it.
+fn plain_file_name(name: &str) -> Cow<'_, str> {
+    if is_plain(name, b"-_.[] ;,()@+=#!") {
+        return Cow::Borrowed(name);
+    }
+    let ending = name.rsplit_once('.').map(|(_, ending)| ending);
+    match ending.filter(|ending| ending.len() <= MAX_ENDING && is_plain(ending, b"")) {
+        Some(ending) => Cow::Owned(format!("{FILE}.{ending}")),
+        None => Cow::Borrowed(FILE),
+    }
 }
 
 /// The next parameter: its key, its value without quotes, and what follows it.

@@ -1,0 +1,278 @@
+//! OpenAI Audio: speech that is made of text, and the texts of recordings, which are sent as forms.
+
+use bytes::Bytes;
+
+use crate::formats::chat::{decode_error, decode_model_name};
+use crate::formats::multipart::{self, FormRules, MultipartField};
+use crate::formats::other_model::names_model;
+use crate::formats::{
+    InputSummary, Observation, ResponseObserver, RoutingFields, decode_event_data,
+    decode_unique_fields, missing_content,
+};
+use crate::json::{Edit, Present, RawJson, from_json, replace};
+use crate::model::{ApiError, Text, truncated};
+
+use super::response::ObservedUsage;
+
+pub(super) const SPEECH_FIELDS: [&str; 7] = [
+    "model",
+    "input",
+    "voice",
+    "instructions",
+    "response_format",
+    "speed",
+    "stream_format",
+];
+
+const FILE: &str = "file";
+
+/// `chunking_strategy` is no list and no single value: SDKs write the fields of an object as `chunking_strategy[type]`.
+const FORM: FormRules = FormRules {
+    lists: &[
+        "include",
+        "include[]",
+        "timestamp_granularities",
+        "timestamp_granularities[]",
+        "known_speaker_names",
+        "known_speaker_names[]",
+        "known_speaker_references",
+        "known_speaker_references[]",
+    ],
+    single: &[
+        "model",
+        FILE,
+        "stream",
+        "response_format",
+        "language",
+        "prompt",
+        "temperature",
+    ],
+    files: &[FILE],
+};
+
+/// How many bytes of a recording are estimated as a token.
+const BYTES_PER_TOKEN: u64 = 1 << 10;
+
+/// Decodes the fields of a request for speech.
+pub(super) fn decode_speech_fields(body: &[u8]) -> Result<RoutingFields<'_>, ApiError> {
+    let [model, stream_format] = decode_unique_fields(body, [&["model"], &["stream_format"]])?;
+    let model = model.value().map(|raw| decode_model_name(body, raw));
+    let is_sse = |raw: RawJson<'_>| raw.get() == "\"sse\"";
+    Ok(RoutingFields {
+        stream: stream_format.value().is_some_and(is_sse),
+        ..RoutingFields::of_model(model.transpose()?)
+    })
+}
+
+fn decode(body: &[u8]) -> Result<Vec<MultipartField<'_>>, ApiError> {
+    multipart::decode(body, &FORM)
+}
+
+/// Decodes the fields of a form.
+pub(super) fn decode_form_fields(body: &[u8]) -> Result<RoutingFields<'_>, ApiError> {
+    let fields = decode(body)?;
+    let stream = fields.iter().find(|field| field.name == "stream");
+    Ok(RoutingFields {
+        stream: stream
+            .map(MultipartField::flag)
+            .transpose()?
+            .unwrap_or(false),
+        ..RoutingFields::of_model(multipart::model_of(&fields)?)
+    })
+}
+
+/// Writes a client's form anew.
+pub(super) fn rewrite_form(body: &[u8]) -> Result<Vec<u8>, ApiError> {
+    multipart::rewrite(body, multipart::own_boundary(), &FORM)
+}
+
+/// Returns a form that the gateway wrote with this model.
+pub(super) fn set_model(body: &[u8], model: &str) -> Result<Bytes, ApiError> {
+    let fields = decode(body)?;
+    let edit = match multipart::model_of(&fields)? {
+        Some(named) => Edit {
+            range: named.range,
+            with: model.as_bytes().to_vec(),
+        },
+        None => Edit {
+            range: 0..0,
+            with: multipart::encode_field(multipart::own_boundary(), "model", model),
+        },
+    };
+    Ok(replace(body, &[edit]))
+}
+
+/// Returns the first field that names a model beside the one of the request.
+pub(super) fn other_model(body: &[u8]) -> Option<String> {
+    let fields = decode(body).unwrap_or_default();
+    let mut names = fields.iter().map(|field| field.name);
+    let found = names.find(|name| *name != "model" && names_model(name));
+    found.map(|name| truncated(name).into_owned())
+}
+
+/// Summarizes a form. Few bytes may be a long recording: what the upstream counts of it is not known before.
+pub(super) fn summarize_form(body: &[u8]) -> InputSummary {
+    let fields = decode(body).unwrap_or_default();
+    let files = fields.iter().filter(|field| field.name == FILE);
+    let token_bytes = files.map(|field| field.value.len() as u64).sum::<u64>();
+    InputSummary {
+        token_ids: token_bytes.div_ceil(BYTES_PER_TOKEN),
+        token_bytes,
+        has_unseen: true,
+        ..InputSummary::default()
+    }
+}
+
+from_json! {
+    struct AudioEvent<'a> {
+        "type" => kind: Option<Text<'a>>,
+        /// Text of a transcription, or the delta of a completion, which some servers send in its place.
+        "delta" => delta: Option<RawJson<'a>>,
+        "audio" => audio: Option<RawJson<'a>>,
+        "choices" => choices: Option<RawJson<'a>>,
+        "model" => model: Option<RawJson<'a>>,
+        "usage" => usage: Option<ObservedUsage>,
+        "error" => error: Option<Present>,
+    }
+}
+
+/// Observes one event of a stream.
+pub(super) fn observe_event(
+    data: &str,
+    observer: &mut ResponseObserver,
+) -> Result<Observation, ApiError> {
+    if data == "[DONE]" {
+        if !observer.has_content && observer.api_error.is_none() {
+            return Err(missing_content());
+        }
+        (observer.ended, observer.closed) = (true, true);
+        return Ok(Observation::default());
+    }
+    let event: AudioEvent<'_> = decode_event_data(data)?;
+    let kind = event.kind.as_deref().unwrap_or_default();
+    if event.error.is_some() || kind == "error" {
+        observer.api_error = Some(decode_error(200, data.as_bytes()));
+        observer.ended = true;
+        return Ok(Observation::default());
+    }
+    observer.uncounted.add_text(event.delta);
+    observer.uncounted.add_audio(event.audio);
+    observer.uncounted.add_value(event.choices);
+    let usage = event.usage.map(|usage| usage.to_usage());
+    if let Some(usage) = usage.filter(|usage| !usage.is_blank()) {
+        observer.record_usage(usage);
+    }
+    let is_done = kind.ends_with(".done");
+    let content = [event.delta, event.audio, event.choices];
+    observer.has_content |= is_done || content.iter().any(Option::is_some);
+    if is_done {
+        (observer.ended, observer.closed) = (true, true);
+    }
+    Ok(Observation {
+        model: event.model.map(|raw| raw.range_in(data.as_bytes())),
+        ..Observation::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn form(fields: &[(&str, &str)]) -> String {
+        let part = |(name, value): &(&str, &str)| {
+            let file = if *name == FILE {
+                "; filename=\"a.wav\""
+            } else {
+                ""
+            };
+            format!(
+                "--b\r\nContent-Disposition: form-data; name=\"{name}\"{file}\r\n\r\n{value}\r\n"
+            )
+        };
+        fields.iter().map(part).collect::<String>() + "--b--\r\n"
+    }
+
+    #[test]
+    fn a_form_names_one_model_and_its_recording_is_no_text() {
+        let recording = "x".repeat(3000);
+        let body = form(&[
+            ("model", "m"),
+            ("stream", "True"),
+            ("include[]", "a"),
+            ("include[]", "b"),
+            (FILE, &recording),
+        ]);
+        let fields = decode_form_fields(body.as_bytes()).expect("a form");
+        let named = fields.model.expect("a model");
+        assert_eq!(
+            (&*named.name, &body[named.range], fields.stream),
+            ("m", "m", true)
+        );
+        let summary = summarize_form(body.as_bytes());
+        assert_eq!(
+            (summary.token_ids, summary.token_bytes, summary.has_unseen),
+            (3, 3000, true)
+        );
+        for bad in [
+            form(&[("model", "m"), ("model", "n")]),
+            form(&[("model", "m"), ("Model", "n")]),
+            form(&[("model", "m"), ("stream", "maybe")]),
+            form(&[("model", "m"), ("language", "a"), ("language", "b")]),
+            r#"{"model":"m"}"#.to_owned(),
+        ] {
+            assert!(decode_form_fields(bad.as_bytes()).is_err(), "{bad}");
+        }
+        let object = form(&[("model", "m"), ("chunking_strategy[type]", "server_vad")]);
+        assert!(decode_form_fields(object.as_bytes()).is_ok());
+        assert_eq!(other_model(object.as_bytes()), None);
+        let second = form(&[("model", "m"), ("fallback_model", "n")]);
+        assert_eq!(
+            other_model(second.as_bytes()).as_deref(),
+            Some("fallback_model")
+        );
+    }
+
+    #[test]
+    fn the_model_of_a_path_is_written_into_the_form() {
+        for fields in [vec![("model", "m"), (FILE, "x")], vec![(FILE, "x")]] {
+            let written = rewrite_form(form(&fields).as_bytes()).expect("a form");
+            let named = set_model(&written, "other").expect("a form");
+            let decoded = decode_form_fields(&named).expect("a form");
+            assert_eq!(decoded.model.expect("a model").name, "other");
+        }
+    }
+
+    #[test]
+    fn a_stream_ends_with_its_last_event() {
+        let mut observer = ResponseObserver::default();
+        observe_event(
+            r#"{"type":"transcript.text.delta","delta":"abcdefgh"}"#,
+            &mut observer,
+        )
+        .expect("an event");
+        assert!(observer.has_content && !observer.ended);
+        assert_eq!(observer.uncounted.text, 8);
+        let done = r#"{"type":"transcript.text.done","text":"abcdefgh","usage":{"type":"tokens","input_tokens":7,"output_tokens":2,"total_tokens":9}}"#;
+        observe_event(done, &mut observer).expect("an event");
+        assert!(observer.ended && observer.closed);
+        let usage = observer.usage.expect("a usage");
+        assert_eq!(
+            (usage.input, usage.output, observer.uncounted.text),
+            (7, 2, 0)
+        );
+        let mut observer = ResponseObserver::default();
+        let audio = format!(
+            r#"{{"type":"speech.audio.delta","audio":"{}"}}"#,
+            "A".repeat(341 * 4)
+        );
+        observe_event(&audio, &mut observer).expect("an event");
+        assert_eq!(observer.uncounted.text, 4);
+        observe_event(
+            r#"{"type":"error","error":{"message":"No."}}"#,
+            &mut observer,
+        )
+        .expect("an event");
+        assert!(observer.api_error.is_some());
+        assert!(observe_event("[DONE]", &mut ResponseObserver::default()).is_err());
+    }
+}
