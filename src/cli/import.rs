@@ -2,6 +2,7 @@
 
 mod backend;
 mod bifrost;
+mod cloud;
 mod config_text;
 mod litellm;
 mod value;

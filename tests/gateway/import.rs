@@ -52,6 +52,13 @@ fn assert_imported(file: &str) {
         "GROQ_TEAM_KEY",
         "GROQ_API_KEY",
         "REDIS_PASSWORD",
+        "AZURE_TENANT",
+        "AZURE_SECRET",
+        "AZURE_TOKEN",
+        "AZURE_AI_API_KEY",
+        "AWS_KEY",
+        "AWS_SECRET",
+        "BEDROCK_KEY",
     ] {
         check.env(name, "a-key-of-the-test");
     }
@@ -67,6 +74,11 @@ fn a_model_list_becomes_upstreams_and_models() {
 #[test]
 fn deployments_of_one_name_become_one_model_and_the_rest_is_reported() {
     assert_imported("litellm-router.yaml");
+}
+
+#[test]
+fn entries_for_clouds_become_presets_with_their_credentials() {
+    assert_imported("litellm-clouds.yaml");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::cloud;
 use super::config_text::{mapping, scalar};
 use super::value::{text, yaml_text};
 use crate::config::providers;
@@ -67,6 +68,17 @@ impl Backend {
             // Names without a provider are OpenAI's, as are those of models with a slash of their own.
             (None, _) => ("openai".to_owned(), written.as_str()),
         };
+        if let Some(cloud) = cloud::of(&provider, model, parameters) {
+            let cloud = cloud?;
+            let mut settings = vec![("provider", cloud.preset.to_owned())];
+            settings.extend(cloud.settings);
+            settings.extend(headers(parameters).map(|headers| ("headers", headers)));
+            return Ok(Backend {
+                name: cloud.preset.to_owned(),
+                settings,
+                model: cloud.model,
+            });
+        }
         let base = parameters
             .get("api_base")
             .or_else(|| parameters.get("base_url"));
@@ -91,16 +103,9 @@ impl Backend {
 fn is_provider(name: &str) -> bool {
     preset(name).is_some()
         || CHAT_SERVERS.contains(&name)
+        || cloud::CLOUDS.contains(&name)
         || [
-            "azure",
-            "azure_ai",
-            "vertex_ai",
-            "vertex_ai_beta",
-            "bedrock",
             "sagemaker",
-        ]
-        .contains(&name)
-        || [
             "text-completion-openai",
             "snowflake",
             "watsonx",
@@ -136,15 +141,8 @@ fn endpoint(provider: &str, base: Option<&str>) -> Result<Vec<(&'static str, Str
             ("provider", preset.to_owned()),
             ("base_url", scalar(&moved_base(preset, base))),
         ]),
-        (None, Some(base)) if provider == "azure" => {
-            let base = base.trim_end_matches('/');
-            let base = base.strip_suffix("/openai").unwrap_or(base);
-            let base = scalar(&format!("{base}/openai/v1"));
-            let formats = [("chat", base.clone()), ("responses", base)];
-            Ok(vec![("formats", mapping(&formats))])
-        }
         (None, Some(base)) if CHAT_SERVERS.contains(&provider) => Ok(chat(base)),
-        (None, None) if provider == "azure" || CHAT_SERVERS.contains(&provider) => {
+        (None, None) if CHAT_SERVERS.contains(&provider) => {
             Err(format!("{provider} needs api_base"))
         }
         (None, _) => Err(format!("the gateway has no preset for {provider}")),
@@ -172,7 +170,6 @@ fn auth(provider: &str, key: Option<String>, has_preset: bool) -> Option<(&'stat
     let header = match provider {
         "anthropic" => Some("x-api-key"),
         "gemini" => Some("x-goog-api-key"),
-        "azure" => Some("api-key"),
         _ => None,
     };
     match (key, header) {
@@ -185,11 +182,6 @@ fn auth(provider: &str, key: Option<String>, has_preset: bool) -> Option<(&'stat
         (None, _) if provider == "openai" => {
             let key = scalar("${OPENAI_API_KEY}");
             Some(("auth", mapping(&[("bearer", key)])))
-        }
-        (None, _) if provider == "azure" => {
-            let key = scalar("${AZURE_API_KEY}");
-            let header = mapping(&[("name", "api-key".to_owned()), ("value", key)]);
-            Some(("auth", mapping(&[("header", header)])))
         }
         (None, _) => None,
     }

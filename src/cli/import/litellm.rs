@@ -6,6 +6,7 @@ use anyhow::{Context as _, Result};
 use serde_json::{Map, Value};
 
 use super::backend::Backend;
+use super::cloud;
 use super::config_text::{Entry, ImportedConfig, list, mapping, scalar};
 use super::value::{per_million, seconds, text, yaml_text};
 use crate::config::parse_foreign_yaml;
@@ -237,6 +238,10 @@ fn report_parameters(config: &mut ImportedConfig, path: &str, parameters: &Map<S
                 config.leave_out(&path, "not needed: the upstream is asked at /openai/v1")
             }
             name if KNOWN_PARAMETERS.contains(&name) || prices.contains(name) => {}
+            name if cloud::PARAMETERS.contains(&name) => {}
+            name if name.starts_with("aws_") || name.starts_with("vertex_") => {
+                config.leave_out(&path, "see the auth of upstreams for what the gateway has");
+            }
             _ => config.leave_out(
                 &path,
                 "clients send it themselves; the gateway sets no defaults",
