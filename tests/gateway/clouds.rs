@@ -82,6 +82,35 @@ fn presets(mock: &Mock, credentials: &str) -> Vec<(&'static str, String, String,
     ]
 }
 
+#[tokio::test]
+async fn gemini_is_asked_with_a_key_and_without_a_project() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&format!(
+        "server: {{listen: LISTEN, admin: ADMIN}}\nkeys: [{{name: all, secret: {KEY}}}]\nupstreams:\n  \
+         - {{provider: vertex-express, base_url: 'http://{}', auth: {{header: {{name: x-goog-api-key, value: express-key}}}}}}\n\
+         models:\n  - {{id: express, upstreams: [{{name: vertex-express, model: m}}]}}\n",
+        mock.address
+    ));
+    let model = "/v1beta1/publishers/google/models/m";
+    for (client, _) in FORMATS {
+        let (url, body) = request(client, "express", "mock:echo", false);
+        let response = post(gateway.url(&url), body.to_string()).await;
+        let echo = echoed_request(client, &response);
+        assert_eq!(echo["path"], format!("{model}:generateContent"), "{client}");
+        assert_eq!(echo["headers"]["x-goog-api-key"], "express-key", "{client}");
+        assert_eq!(echo["headers"]["authorization"], Value::Null, "{client}");
+        let (url, body) = request(client, "express", "mock:echo", true);
+        let response = post(gateway.url(&url), body.to_string()).await;
+        let text = text_of(response.text());
+        let path = format!("{model}:streamGenerateContent?alt=sse");
+        assert!(text.contains(&path), "{client}: {text}");
+    }
+    let body = json!({"contents": [{"role": "user", "parts": [{"text": "one two"}]}]});
+    let url = gateway.url("/v1beta/models/express:countTokens");
+    let response = post(url, body.to_string()).await;
+    assert_eq!(response.json()["totalTokens"], 2, "{}", response.text());
+}
+
 fn service_account(token_uri: &str) -> String {
     let file = json!({
         "type": "service_account", "project_id": "p-1", "private_key_id": "key-1",
