@@ -79,7 +79,13 @@ fn only_secret<'a>(
     let error = |message| ApiError::new(ApiErrorKind::Unauthenticated, message);
     let mut secrets = secrets(headers, query).filter(|secret| !secret.is_empty());
     let Some(secret) = secrets.next() else {
-        let message = "an API key is missing: send it as `Authorization: Bearer <key>`";
+        let message = match is_signed_for_aws(headers) {
+            true => {
+                "the request is signed with credentials of AWS, and a signature has no API key: send the key as \
+                 `Authorization: Bearer <key>`, which SDKs do by their api_key or by AWS_BEARER_TOKEN_BEDROCK"
+            }
+            false => "an API key is missing: send it as `Authorization: Bearer <key>`",
+        };
         return Err(error(message));
     };
     if secrets.any(|other| other != secret) {
@@ -129,6 +135,11 @@ fn secrets<'a>(
         .filter(|(name, _)| name == KEY_PARAMETER)
         .map(|(_, value)| Cow::Owned(value.into_owned().into_bytes()));
     bearer.chain(named).map(Cow::Borrowed).chain(in_query)
+}
+
+fn is_signed_for_aws(headers: &HeaderMap) -> bool {
+    let mut values = headers.get_all(AUTHORIZATION).into_iter();
+    values.any(|value| value.as_bytes().starts_with(b"AWS4-HMAC-SHA256"))
 }
 
 fn bearer(value: &[u8]) -> Option<&[u8]> {

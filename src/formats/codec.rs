@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use bytes::Bytes;
-use http::HeaderName;
+use http::{HeaderName, HeaderValue};
 
 use super::body::is_error_body;
 use super::capabilities::Capabilities;
@@ -199,9 +199,13 @@ pub trait Codec: Sync {
     fn set_model(&self, _body: &[u8], _model: &str) -> Result<Option<Bytes>, ApiError> {
         Ok(None)
     }
-    /// Returns a request's body without the fields that are headers of this format, where clients of clouds write them.
-    fn without_headers(&self, body: &Bytes) -> Result<Bytes, ApiError> {
-        Ok(body.clone())
+    /// Returns a request's body without the fields that are headers of this format, where clients of clouds write them,
+    /// and these headers.
+    fn take_headers(
+        &self,
+        body: &Bytes,
+    ) -> Result<(Bytes, Vec<(HeaderName, HeaderValue)>), ApiError> {
+        Ok((body.clone(), Vec::new()))
     }
     /// Encodes a model's name as it stands in a request's body.
     fn encode_model_name(&self, _body: &[u8], name: &str) -> Vec<u8> {

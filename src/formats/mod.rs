@@ -58,8 +58,8 @@ pub(crate) use ids::call_id;
 pub use images::{image_media_type, image_urls};
 pub use json_bytes::to_json_string;
 pub use messages::{
-    AWS_ERROR_TYPE, BedrockStream, counting_model, decode_aws_error, encode_bedrock_count,
-    is_expired_credential,
+    AWS_ERROR_TYPE, BedrockStream, counting_model, decode_aws_error, encode_aws_error,
+    encode_bedrock_count, encode_bedrock_events, is_expired_credential, set_stream,
 };
 pub use model_list::ModelPage;
 pub use public_address::{is_public, is_public_https};

@@ -30,7 +30,7 @@ pub(super) fn plain_body(call: &str, operation: Operation, body: &Bytes) -> Byte
         return Bytes::new();
     }
     let codec = Format::Messages.codec();
-    let body = codec.without_headers(body).unwrap_or_default();
+    let body = codec.take_headers(body).unwrap_or_default().0;
     if is_count {
         return body;
     }

@@ -1,4 +1,4 @@
-//! The paths that clients of Azure OpenAI and of Vertex AI use: what the path names is the model.
+//! The paths that clients of Azure OpenAI, Vertex AI and AWS Bedrock use: what the path names is the model.
 
 use std::borrow::Cow;
 
@@ -21,6 +21,9 @@ const VERTEX: [&str; 2] = ["/v1/", "/v1beta1/"];
 /// What Vertex AI names in place of a model to count tokens; the model stands in the body.
 const COUNT_TOKENS: &str = "count-tokens";
 
+/// Below this prefix of Bedrock a model is invoked.
+const BEDROCK: &str = "/model/";
+
 /// A path as the formats have it.
 pub(super) struct PlainPath<'p> {
     pub path: Cow<'p, str>,
@@ -28,6 +31,8 @@ pub(super) struct PlainPath<'p> {
     pub model: Option<&'p str>,
     /// Whether the body may hold what other clients send in headers.
     pub has_headers_in_body: bool,
+    /// Where a path of Bedrock says whether the response is a stream.
+    pub bedrock_stream: Option<bool>,
 }
 
 impl<'p> PlainPath<'p> {
@@ -36,6 +41,7 @@ impl<'p> PlainPath<'p> {
             path: path.into(),
             model: None,
             has_headers_in_body: false,
+            bedrock_stream: None,
         }
     }
 }
@@ -44,7 +50,7 @@ impl<'p> PlainPath<'p> {
 pub(super) fn plain_path(path: &str) -> PlainPath<'_> {
     let plain = match path.strip_prefix(AZURE) {
         Some(rest) => azure_path(rest),
-        None => vertex_path(path),
+        None => vertex_path(path).or_else(|| bedrock_path(path)),
     };
     plain.unwrap_or_else(|| PlainPath::new(path))
 }
@@ -70,6 +76,27 @@ fn azure_path(rest: &str) -> Option<PlainPath<'_>> {
     let mut endpoints = endpoints.iter();
     let is_known = endpoints.any(|endpoint| rest.starts_with(endpoint));
     is_known.then(|| PlainPath::new(format!("/v1/{rest}")))
+}
+
+/// `model/{model}/invoke[-with-response-stream]`, where a `/` in the name of a model is percent-encoded.
+fn bedrock_path(path: &str) -> Option<PlainPath<'_>> {
+    let (model, operation) = path.strip_prefix(BEDROCK)?.split_once('/')?;
+    let is_stream = match operation {
+        "invoke" => false,
+        "invoke-with-response-stream" => true,
+        _ => return None,
+    };
+    Some(PlainPath {
+        model: Some(model),
+        has_headers_in_body: true,
+        bedrock_stream: Some(is_stream),
+        ..PlainPath::new("/v1/messages")
+    })
+}
+
+/// Tells whether a path is one of Bedrock, whose clients know no errors but those of AWS.
+pub(super) fn is_bedrock(path: &str) -> bool {
+    path.starts_with(BEDROCK)
 }
 
 /// `{version}/[projects/{project}/locations/{location}/]publishers/{publisher}/models/{model}:{operator}`
@@ -117,6 +144,16 @@ mod tests {
             ),
             ("/openai/v1/responses".to_owned(), "/v1/responses", None),
             (
+                "/model/us.anthropic.claude-v1%3A0/invoke".to_owned(),
+                "/v1/messages",
+                Some("us.anthropic.claude-v1%3A0"),
+            ),
+            (
+                "/model/m/invoke-with-response-stream".to_owned(),
+                "/v1/messages",
+                Some("m"),
+            ),
+            (
                 "/openai/deployments/a/audio/speech".to_owned(),
                 "/v1/audio/speech",
                 Some("a"),
@@ -159,6 +196,9 @@ mod tests {
             "/v1/chat/completions",
             "/openai/deployments/a/audio/other",
             "/openai/deployments/a",
+            "/model/m",
+            "/model/m/converse",
+            "/model/a/b/invoke",
             "/v1/projects/p/q/locations/l/publishers/google/models/g:generateContent",
             "/v1/projects/p/locations//publishers/google/models/g:generateContent",
             "/v1/projects/p/locations/l/publishers/mistralai/models/m:rawPredict",

@@ -4,7 +4,7 @@ use http::header::UPGRADE;
 use http::{HeaderMap, Method};
 use percent_encoding::percent_decode_str;
 
-use super::cloud_path::plain_path;
+use super::cloud_path::{is_bedrock, plain_path};
 use crate::formats::{EmbedMethod, Framing, Operation, PassthroughEndpoint};
 use crate::model::{ApiError, ApiErrorKind, Format, truncated};
 
@@ -19,6 +19,8 @@ pub(super) enum Endpoint {
         model: Option<String>,
         /// Whether the body may hold what other clients send in headers.
         has_headers_in_body: bool,
+        /// Where a path of Bedrock says whether the response is a stream.
+        bedrock_stream: Option<bool>,
     },
     /// A stored response of the responses format, by its id.
     StoredResponse(StoredResponseAction, String),
@@ -83,7 +85,7 @@ impl Endpoint {
 /// The format that errors are encoded in, known from the path alone.
 pub(super) fn error_format(path: &str) -> Format {
     let path = &*plain_path(path).path;
-    if is_below(path, "/v1/messages") {
+    if is_below(path, "/v1/messages") || is_bedrock(path) {
         Format::Messages
     } else if is_below(path, "/v1/responses") {
         Format::Responses
@@ -116,10 +118,12 @@ pub(super) fn parse(
     if let Endpoint::Model {
         model,
         has_headers_in_body,
+        bedrock_stream,
         ..
     } = &mut endpoint
     {
         *has_headers_in_body = plain.has_headers_in_body;
+        *bedrock_stream = plain.bedrock_stream;
         if let Some(segment) = plain.model {
             *model = Some(decode_model_id(segment)?);
         }
@@ -265,6 +269,7 @@ fn model_endpoint(format: Format, operation: Operation) -> Endpoint {
         operation,
         model: None,
         has_headers_in_body: false,
+        bedrock_stream: None,
     }
 }
 
@@ -321,6 +326,7 @@ fn below_models(
         // Some clients write the resource name in full.
         model: Some(model.strip_prefix("models/").unwrap_or(&model).to_owned()),
         has_headers_in_body: false,
+        bedrock_stream: None,
     };
     Ok((endpoint, Method::POST))
 }

@@ -16,7 +16,7 @@ use super::timer::is_downstream;
 use super::{billing, cors, downstream};
 use crate::catalog::{self, CatalogEntry};
 use crate::config::{self, UpstreamPaths};
-use crate::formats::{HeaderFields, Operation};
+use crate::formats::{AWS_ERROR_TYPE, HeaderFields, Operation, encode_aws_error};
 use crate::model::{ApiError, ApiErrorKind, truncated};
 use crate::runtime::Upstream;
 use crate::translate;
@@ -125,9 +125,18 @@ async fn respond_error(
         let last = translator.map(|translator| translator.encode_stream_error(api_error));
         return write_body(session, ctx, last, true).await;
     }
-    let codec = ctx.client.codec();
-    let (status, body) = codec.encode_error(api_error, ctx.client.request_id());
     let mut fields = HeaderFields::default();
+    let (status, body) = match ctx.client.is_bedrock() {
+        true => {
+            let (name, body) = encode_aws_error(api_error);
+            fields.insert(AWS_ERROR_TYPE, name);
+            (api_error.status, body)
+        }
+        false => {
+            let codec = ctx.client.codec();
+            codec.encode_error(api_error, ctx.client.request_id())
+        }
+    };
     if let Some(delay) = api_error.retry_after {
         let seconds = delay.as_secs() + u64::from(delay.subsec_nanos() > 0);
         fields.insert_number(RETRY_AFTER, seconds, "");

@@ -3,7 +3,7 @@
 use std::pin::pin;
 
 use bytes::Bytes;
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName, HeaderValue};
 use pingora_core::{Error, ErrorType, Result};
 use pingora_proxy::Session;
 
@@ -12,10 +12,12 @@ use super::conversation;
 use super::endpoint::{self, Endpoint, StoredResponseAction};
 use super::gateway::Gateway;
 use super::request_body::{self, BodyError};
-use super::{admission, billing, cors, image_tasks, large_body, local, request_framing};
+use super::{
+    admission, billing, cloud_path, cors, image_tasks, large_body, local, request_framing,
+};
 use crate::access;
 use crate::config::Balance;
-use crate::formats::{HeaderFields, Operation};
+use crate::formats::{HeaderFields, Operation, set_stream};
 use crate::model::{ApiError, ApiErrorKind, Format, truncated};
 use crate::runtime::{AskedModel, Caller, Conversations, Model, attempts};
 use crate::translate::RequestSummary;
@@ -51,6 +53,7 @@ impl Gateway {
     ) -> Result<()> {
         let path = session.req_header().uri.path();
         ctx.client.set_format(endpoint::error_format(path));
+        ctx.client.set_bedrock(cloud_path::is_bedrock(path));
         if let Err(api_error) = request_framing::check(session) {
             return Err(ctx.set_error(api_error));
         }
@@ -71,6 +74,7 @@ impl Gateway {
             operation,
             model,
             has_headers_in_body,
+            bedrock_stream,
             ..
         } = &endpoint
         else {
@@ -92,7 +96,15 @@ impl Gateway {
             Ok(rewritten) => rewritten.map_or(body, Bytes::from),
             Err(api_error) => return Err(ctx.set_error(api_error)),
         };
-        let model = match to_plain_body(ctx, *operation, model.as_deref(), *has_headers_in_body) {
+        let headers = match has_headers_in_body {
+            true => take_headers(ctx, *bedrock_stream),
+            false => Ok(Vec::new()),
+        };
+        let model = headers.and_then(|headers| {
+            add_missing(session, headers)?;
+            to_plain_body(ctx, *operation, model.as_deref())
+        });
+        let model = match model {
             Ok(model) => model,
             Err(api_error) => return Err(ctx.set_error(api_error)),
         };
@@ -202,17 +214,41 @@ impl Gateway {
     }
 }
 
-/// Removes what belongs into headers from the body of a cloud's client, and writes the model of the path into it, in formats
-/// whose bodies name it: the path counts. Returns the model for the other formats.
+/// Takes what belongs into headers out of the body of a cloud's client, and has it stream as its path says.
+fn take_headers(
+    ctx: &mut RequestContext,
+    stream: Option<bool>,
+) -> Result<Vec<(HeaderName, HeaderValue)>, ApiError> {
+    let (mut body, headers) = ctx.client.codec().take_headers(&ctx.route.body)?;
+    if let Some(stream) = stream {
+        body = set_stream(&body, stream)?;
+    }
+    ctx.route.body = body;
+    Ok(headers)
+}
+
+/// Adds headers that the client has sent in its body; those that it has sent as such count.
+fn add_missing(
+    session: &mut Session,
+    headers: Vec<(HeaderName, HeaderValue)>,
+) -> Result<(), ApiError> {
+    let header = session.req_header_mut();
+    for (name, value) in headers {
+        if !header.headers.contains_key(&name) {
+            let inserted = header.insert_header(name, value);
+            inserted.map_err(|error| ApiError::invalid(error.to_string()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes the model of the path into the body, in formats whose bodies name it: the path counts. Returns the model for the
+/// other formats.
 fn to_plain_body<'m>(
     ctx: &mut RequestContext,
     operation: Operation,
     path_model: Option<&'m str>,
-    has_headers_in_body: bool,
 ) -> Result<Option<&'m str>, ApiError> {
-    if has_headers_in_body {
-        ctx.route.body = ctx.client.codec().without_headers(&ctx.route.body)?;
-    }
     let Some(model) = path_model else {
         return Ok(None);
     };

@@ -239,7 +239,9 @@ impl Gateway {
             ctx.route.skip_upstream();
         }
         let is_own_format = upstream_format == client_format && !is_aws;
-        let is_own_error = is_own_format && upstream_format.codec().is_own_error(&body);
+        let is_own_error = is_own_format
+            && !ctx.client.is_bedrock()
+            && upstream_format.codec().is_own_error(&body);
         let retries = is_retryable(api_error.kind) && ctx.may_retry();
         if retries || !(is_own_error && passes_through(&api_error, status, &body)) {
             if is_own_format && api_error.kind != ApiErrorKind::BadGateway {

@@ -52,6 +52,9 @@ impl Gateway {
                 return Err(ctx.set_error(api_error));
             }
         };
+        if ctx.client.is_bedrock() {
+            translator.write_event_stream();
+        }
         translator.expect_length(response_header::content_length(header));
         for name in [
             CONTENT_ENCODING,

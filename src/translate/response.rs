@@ -14,7 +14,7 @@ use super::usage::{self, MeasuredUsage};
 use crate::event_stream::EVENT_STREAM;
 use crate::formats::{
     BedrockStream, ConversationCodec, EndpointResponse, Framing, InterruptedStream, Operation,
-    PassthroughEndpoint, ResponseObserver, ResponseOptions,
+    PassthroughEndpoint, ResponseObserver, ResponseOptions, encode_bedrock_events,
 };
 use crate::json::ChunkedBytes;
 use crate::model::{ApiError, Format, Losses, SignedParts};
@@ -36,6 +36,8 @@ pub struct ResponseTranslator {
     handler: ResponseHandler,
     /// Set where the upstream's stream is an event stream of AWS: what the handler gets is made from it.
     event_stream: Option<Box<BedrockStream>>,
+    /// The client reads an event stream of AWS in place of server-sent events.
+    writes_event_stream: bool,
     client: Format,
     /// The client's stream is a JSON array.
     is_array: bool,
@@ -104,6 +106,7 @@ impl ResponseTranslator {
             stored_response: None,
             handler,
             event_stream: None,
+            writes_event_stream: false,
             client,
             is_array,
             observer: ResponseObserver::default(),
@@ -134,6 +137,11 @@ impl ResponseTranslator {
             body.encode_count_anew();
         }
         Ok(translator)
+    }
+
+    /// Has a stream written as an event stream of AWS, for clients of Bedrock.
+    pub fn write_event_stream(&mut self) {
+        self.writes_event_stream = self.mode() == ResponseMode::Stream;
     }
 
     /// Reserves memory for a body of the `content-length` that the upstream announced.
@@ -171,6 +179,7 @@ impl ResponseTranslator {
     /// Returns the content type for the client, where it differs from the upstream's.
     pub fn content_type(&self) -> Option<&'static str> {
         match &self.handler {
+            _ if self.writes_event_stream => Some(EVENT_STREAM),
             ResponseHandler::Json(body) if body.is_translated() => Some("application/json"),
             ResponseHandler::Stream(_) if self.is_array => Some("application/json"),
             ResponseHandler::Stream(_) => Some(SSE),
@@ -219,7 +228,7 @@ impl ResponseTranslator {
             ResponseHandler::Recording => recording::push(bytes, end, &mut self.observer, chunk),
         };
         if let (Some(codec), Some(sent), true) =
-            (self.conversation_codec, chunk, self.observer.ended)
+            (self.conversation_codec, &mut *chunk, self.observer.ended)
         {
             self.stored_response = match &mut self.handler {
                 ResponseHandler::Json(body) => Some(body.joined(sent)),
@@ -234,6 +243,10 @@ impl ResponseTranslator {
             self.conversation_codec = self
                 .conversation_codec
                 .filter(|_| self.stored_response.is_none());
+        }
+        if self.writes_event_stream {
+            let events = chunk.take().map(|events| encode_bedrock_events(&events));
+            *chunk = events.filter(|events| !events.is_empty());
         }
         translated.and(decoded)
     }
@@ -289,6 +302,14 @@ impl ResponseTranslator {
 
     /// Encodes the error that ends a stream which cannot go on.
     pub fn encode_stream_error(&mut self, api_error: &ApiError) -> Bytes {
+        let events = self.encode_error_event(api_error);
+        match self.writes_event_stream {
+            true => encode_bedrock_events(&events),
+            false => events,
+        }
+    }
+
+    fn encode_error_event(&mut self, api_error: &ApiError) -> Bytes {
         let codec = self.client.codec();
         let mut out = SseWriter::default();
         match &mut self.handler {
@@ -312,6 +333,8 @@ impl ResponseTranslator {
     /// sent, so it stands between two of them.
     pub fn encode_keep_alive(&self) -> Option<Bytes> {
         let is_stream = match self.handler {
+            // AWS has no keep-alives.
+            _ if self.writes_event_stream => false,
             ResponseHandler::Passthrough(_) => true,
             ResponseHandler::Stream(_) => !self.is_array,
             ResponseHandler::Json(_)

@@ -4,6 +4,7 @@ mod access_log;
 mod admin;
 mod audio;
 mod bedrock;
+mod bedrock_clients;
 mod bodies;
 mod browsers;
 mod cloud_clients;

@@ -1,6 +1,7 @@
 //! The messages format, which is Anthropic Messages: `POST /v1/messages`.
 
 mod bedrock;
+mod bedrock_client;
 mod block_fields;
 mod blocks;
 mod call_ids;
@@ -35,12 +36,13 @@ mod turns;
 mod usage;
 
 use bytes::Bytes;
-use http::HeaderName;
+use http::{HeaderName, HeaderValue};
 
 pub use bedrock::{
     AWS_ERROR_TYPE, BedrockStream, counting_model, decode_aws_error, encode_bedrock_count,
     is_expired_credential,
 };
+pub use bedrock_client::{encode_aws_error, encode_bedrock_events, set_stream};
 
 use super::chat;
 use super::field_placement::place_fields;
@@ -201,8 +203,11 @@ impl Codec for Messages {
         chat::set_model(body, model).map(Some)
     }
 
-    fn without_headers(&self, body: &Bytes) -> Result<Bytes, ApiError> {
-        passthrough::without_headers(body)
+    fn take_headers(
+        &self,
+        body: &Bytes,
+    ) -> Result<(Bytes, Vec<(HeaderName, HeaderValue)>), ApiError> {
+        bedrock_client::take_headers(body)
     }
 
     fn upstream_path(&self, operation: Operation, _model: &str) -> String {

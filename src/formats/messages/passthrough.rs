@@ -1,15 +1,11 @@
 //! Passthrough: finds the model and the usage in bodies that are forwarded unchanged.
 
-use bytes::Bytes;
-
 use super::usage::RawMessagesUsage;
 use crate::formats::{
     ContentBytes, Observation, OutputLimit, ResponseObserver, RoutingFields, chat,
     decode_event_data, decode_response_body, decode_unique_fields, missing_content, set_field,
 };
-use crate::json::{
-    DecodeResult, Edit, FromJson, JsonReader, Present, RawJson, from_json, remove_member, replace,
-};
+use crate::json::{DecodeResult, Edit, FromJson, JsonReader, Present, RawJson, from_json};
 use crate::model::{ApiError, Text};
 
 /// Reads the fields of a request that routing needs.
@@ -27,16 +23,6 @@ pub(super) fn decode_routing_fields(body: &[u8]) -> Result<RoutingFields<'_>, Ap
         conversation: None,
         is_background: false,
         async_option: None,
-    })
-}
-
-/// Returns the body without the version, which clients of clouds send in the body and all others in a header.
-pub(super) fn without_headers(body: &Bytes) -> Result<Bytes, ApiError> {
-    let [version] = decode_unique_fields(body, [&["anthropic_version"]])?;
-    let written = version.written().map(|raw| raw.range_in(body));
-    Ok(match written {
-        Some(value) => replace(body, &[remove_member(body, value)]),
-        None => body.clone(),
     })
 }
 

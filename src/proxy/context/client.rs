@@ -17,6 +17,8 @@ pub(in crate::proxy) struct ClientState {
     /// Whether the path belongs to a format, unlike the public catalog and unknown paths.
     has_format: bool,
     endpoint_label: Option<&'static str>,
+    /// The client speaks to AWS Bedrock: its errors and streams are those of AWS.
+    is_bedrock: bool,
     key: Option<Arc<Key>>,
     /// What the request holds of its key's limits and the gateway's.
     admission: Option<Admission>,
@@ -42,6 +44,7 @@ impl ClientState {
             format: Format::Chat,
             has_format: false,
             endpoint_label: None,
+            is_bedrock: false,
             key: None,
             admission: None,
             slot: None,
@@ -89,6 +92,14 @@ impl ClientState {
 
     pub(in crate::proxy) const fn set_format(&mut self, format: Format) {
         self.format = format;
+    }
+
+    pub(in crate::proxy) const fn is_bedrock(&self) -> bool {
+        self.is_bedrock
+    }
+
+    pub(in crate::proxy) const fn set_bedrock(&mut self, is_bedrock: bool) {
+        self.is_bedrock = is_bedrock;
     }
 
     /// The name of the format, or of an endpoint that is beside the formats of conversations.

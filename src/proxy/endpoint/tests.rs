@@ -12,6 +12,7 @@ fn native(operation: Operation, model: &str) -> Endpoint {
         operation,
         model: Some(model.to_owned()),
         has_headers_in_body: false,
+        bedrock_stream: None,
     }
 }
 
