@@ -21,7 +21,7 @@ const GOOGLE: &str = "Google credentials";
 static PROVIDERS: LazyLock<Vec<Provider>> = LazyLock::new(|| parse(FILE).0);
 
 /// The keys of an upstream that a preset sets in the same words.
-const SHAPE_KEYS: [&str; 8] = [
+const SHAPE_KEYS: [&str; 9] = [
     "paths",
     "query",
     "model_in",
@@ -30,6 +30,7 @@ const SHAPE_KEYS: [&str; 8] = [
     "version",
     "betas_in",
     "framing",
+    "embeddings",
 ];
 
 /// What a config may leave out for upstreams of this provider.

@@ -6,6 +6,7 @@ mod body;
 mod capabilities;
 mod chat;
 mod closed_object;
+mod cloud_embeddings;
 mod codec;
 mod content_bytes;
 mod conversation_codec;
@@ -45,6 +46,7 @@ use body::{
     decode_unique_item, decode_unique_members, error_message, missing_content, set_field,
 };
 pub use capabilities::{Capabilities, MessagesVersion, SearchUse, ThinkingStyle};
+pub use cloud_embeddings::CloudEmbeddings;
 pub use codec::{Codec, StreamDecoder, StreamEncoder};
 pub use content_bytes::ContentBytes;
 pub use conversation_codec::{ConversationCodec, ConversationItems, ItemReference};

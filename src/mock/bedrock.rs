@@ -6,6 +6,7 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, StatusCode};
 use serde_json::{Map, Value, json};
 
+use super::cloud_embeddings;
 use super::endpoint::MockEndpoint;
 use super::plan::DeliveryPlan;
 use super::request::MockRequest;
@@ -35,6 +36,10 @@ pub(super) fn generate(
     model: &str,
     received: &MockRequest,
 ) -> (MockResponse, DeliveryPlan) {
+    if cloud_embeddings::is_embedding_model(model) {
+        let (response, delivery) = cloud_embeddings::invoke(model, received);
+        return (as_bedrock(response, operation), delivery);
+    }
     let inner = match inner_request(operation, model, received) {
         Ok(inner) => inner,
         Err(message) => {

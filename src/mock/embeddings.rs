@@ -32,11 +32,11 @@ struct MockEmbedRequest {
     base64: bool,
 }
 
-struct MockEmbedInput {
+pub(super) struct MockEmbedInput {
     /// The text, or the tokens as text.
-    text: String,
-    tokens: u64,
-    dimensions: u64,
+    pub text: String,
+    pub tokens: u64,
+    pub dimensions: u64,
 }
 
 /// Makes the response to a request for embeddings.
@@ -170,14 +170,14 @@ fn native_input(request: &Map<String, Value>) -> Result<MockEmbedInput, ApiError
     })
 }
 
-fn refuse_unknown(fields: &Map<String, Value>, known: &[&str]) -> Result<(), ApiError> {
+pub(super) fn refuse_unknown(fields: &Map<String, Value>, known: &[&str]) -> Result<(), ApiError> {
     match fields.keys().find(|name| !known.contains(&name.as_str())) {
         None => Ok(()),
         Some(name) => Err(ApiError::invalid(format!("unknown field {name}")).at(name.as_str())),
     }
 }
 
-fn dimensions(value: Option<&Value>) -> Result<u64, ApiError> {
+pub(super) fn dimensions(value: Option<&Value>) -> Result<u64, ApiError> {
     match value.map(Value::as_u64) {
         None => Ok(DEFAULT_DIMENSIONS),
         Some(Some(dimensions @ 1..=MAX_DIMENSIONS)) => Ok(dimensions),
@@ -188,7 +188,7 @@ fn dimensions(value: Option<&Value>) -> Result<u64, ApiError> {
 }
 
 /// Makes a vector of length one from the hash of a text.
-fn vector(input: &MockEmbedInput) -> Vec<f32> {
+pub(super) fn vector(input: &MockEmbedInput) -> Vec<f32> {
     let byte = |place: u64| {
         let block = Sha256::new_with_prefix(&input.text).chain_update((place / 32).to_le_bytes());
         block.finalize()[(place % 32) as usize]

@@ -3,6 +3,7 @@
 mod audio;
 mod bedrock;
 mod body_hash;
+mod cloud_embeddings;
 mod cloud_hosts;
 mod content;
 mod count_tokens;
@@ -150,7 +151,10 @@ fn cloud_routes() -> Router<Arc<MockState>> {
         .route("/anthropic/v1/messages/count_tokens", count);
     let deployment = "/openai/deployments/{deployment}";
     let chat = format!("{deployment}/chat/completions");
-    router = router.route(&chat, generation(Format::Chat));
+    let embed = conversation(Format::Chat, Operation::Embed(EmbedMethod::Batch));
+    router = router
+        .route(&chat, generation(Format::Chat))
+        .route(&format!("{deployment}/embeddings"), embed);
     for images in ["generations", "edits"] {
         let path = format!("{deployment}/images/{images}");
         router = router.route(&path, post(generate_images));
@@ -176,7 +180,11 @@ async fn vertex(
     request: Request,
 ) -> Response {
     if publisher == "google" {
-        return native(state, Path(call), request).await;
+        let Some(model) = call.strip_suffix(":predict") else {
+            return native(state, Path(call), request).await;
+        };
+        let make = |received: &MockRequest| cloud_embeddings::predict(model, received);
+        return respond(&state, Format::Native, request, make).await;
     }
     let Some(operation) = cloud_hosts::operation(&call) else {
         return unknown(request.uri().clone()).await;

@@ -16,8 +16,8 @@ use super::large_body;
 use crate::access::KEY_PARAMETER;
 use crate::config::{OnUnsupported, PathTemplate, StreamFraming};
 use crate::formats::{
-    Capabilities, Codec, EmbedMethod, FieldPlacement, Operation, RequestHead, UpstreamTarget,
-    counting_model, encode_bedrock_count,
+    Capabilities, CloudEmbeddings, Codec, EmbedMethod, FieldPlacement, Operation, RequestHead,
+    UpstreamTarget, counting_model, encode_bedrock_count,
 };
 use crate::json::{ChunkedBytes, splice};
 use crate::model::{
@@ -241,6 +241,13 @@ pub(super) fn place_fields(
         return Ok((header, body));
     }
     let codec = attempt.upstream.format.codec();
+    if cloud_embeddings(request, attempt).is_some() {
+        let mut parts: http::request::Parts = header.into();
+        for name in codec.version_headers().into_iter().flatten() {
+            parts.headers.remove(name);
+        }
+        return Ok((parts.into(), body));
+    }
     let operation = upstream_operation(ctx, request, attempt);
     let template = template(attempt, operation, request.stream);
     let mut placement = FieldPlacement {
@@ -323,7 +330,9 @@ fn translated_body(
         return Err(ApiError::new(ApiErrorKind::Internal, message));
     };
     let mut losses = Losses::default();
-    let (body, mut translated) = if attempt.upstream.format == ctx.client.format() {
+    let is_passthrough = attempt.upstream.format == ctx.client.format()
+        && cloud_embeddings(request, attempt).is_none();
+    let (body, mut translated) = if is_passthrough {
         ctx.route.conversation.check_owner(ctx.client.format())?;
         let body = passthrough_body(ctx, request, attempt, &mut losses)?;
         let translated = TranslatedRequest {
@@ -404,6 +413,12 @@ fn without_unsupported(
     shorter.map_or(edited, Bytes::from).into()
 }
 
+/// The words of a cloud in which the upstream of an attempt takes a request for embeddings.
+fn cloud_embeddings(request: &RequestSummary, attempt: &Attempt) -> Option<CloudEmbeddings> {
+    let shape = &attempt.upstream.shape;
+    shape.embeddings.filter(|_| request.is_embedding())
+}
+
 fn translate_body(
     conversations: &Conversations,
     ctx: &RequestContext,
@@ -437,8 +452,14 @@ fn translate_body(
         return Err(ApiError::invalid(message).at("model"));
     }
     let translated = if let Operation::Embed(method) = request.operation {
+        let body = match cloud_embeddings(request, attempt) {
+            Some(to) => {
+                translate::cloud_embedding_request(from, to, method, body, &target, losses)?
+            }
+            None => translate::embedding_request(from, to, method, body, &target, losses)?,
+        };
         TranslatedRequest {
-            body: translate::embedding_request(from, to, method, body, &target, losses)?,
+            body,
             translation_state: TranslationState::default(),
             operation: Operation::Embed(EmbedMethod::Batch),
         }

@@ -52,6 +52,9 @@ impl Gateway {
                 return Err(ctx.set_error(api_error));
             }
         };
+        if let Some(cloud) = attempt.upstream.shape.embeddings {
+            translator.read_cloud_embeddings(cloud);
+        }
         if ctx.client.is_bedrock() {
             translator.write_event_stream();
         }

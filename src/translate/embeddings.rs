@@ -5,10 +5,23 @@ use std::ops::Range;
 use super::body_estimate::BodyEstimate;
 use super::request_summary::RequestSummary;
 use crate::formats::{
-    EmbedMethod, EmbeddingCodec, EmbeddingOptions, EmbeddingSummary, ResponseObserver,
-    UpstreamTarget,
+    CloudEmbeddings, EmbedMethod, EmbeddingCodec, EmbeddingOptions, EmbeddingSummary,
+    ResponseObserver, UpstreamTarget,
 };
 use crate::model::{ApiError, ApiErrorKind, Format, Losses, Usage};
+
+/// Translates the body of a client's request for an upstream that takes it in the words of a cloud.
+pub fn cloud_embedding_request(
+    from: Format,
+    to: CloudEmbeddings,
+    method: EmbedMethod,
+    body: &[u8],
+    target: &UpstreamTarget<'_>,
+    losses: &mut Losses,
+) -> Result<Vec<u8>, ApiError> {
+    let request = codec(from)?.decode_embedding_request(method, body, losses)?;
+    to.encode_request(&request, target)
+}
 
 /// Translates the body of a client's request for an upstream of another format.
 pub fn embedding_request(
@@ -33,6 +46,8 @@ pub fn embedding_request(
 /// The response to a request for embeddings.
 pub(super) struct EmbeddingBody {
     from: Format,
+    /// The upstream's response is in the words of a cloud.
+    cloud: Option<CloudEmbeddings>,
     to: Format,
     summary: EmbeddingSummary,
     options: EmbeddingOptions,
@@ -48,6 +63,7 @@ impl EmbeddingBody {
         let (method, summary) = request.embedding.as_ref()?;
         Some(EmbeddingBody {
             from: upstream,
+            cloud: None,
             to: client,
             summary: summary.clone(),
             options: EmbeddingOptions {
@@ -60,8 +76,13 @@ impl EmbeddingBody {
         })
     }
 
+    /// Has the response read in the words of a cloud.
+    pub(super) fn set_cloud(&mut self, cloud: CloudEmbeddings) {
+        self.cloud = Some(cloud);
+    }
+
     pub(super) fn is_translated(&self) -> bool {
-        self.from != self.to
+        self.cloud.is_some() || self.from != self.to
     }
 
     /// Observes a response that passes through, and returns where the model's name stands.
@@ -81,7 +102,10 @@ impl EmbeddingBody {
         body: &[u8],
         observer: &mut ResponseObserver,
     ) -> Result<Vec<u8>, ApiError> {
-        let embeddings = codec(self.from)?.decode_embeddings(body)?;
+        let embeddings = match self.cloud {
+            Some(cloud) => cloud.decode_response(body)?,
+            None => codec(self.from)?.decode_embeddings(body)?,
+        };
         self.check(embeddings.vectors.len())?;
         record(embeddings.input_tokens, observer);
         Ok(codec(self.to)?.encode_embeddings(&embeddings, &self.options))

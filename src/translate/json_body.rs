@@ -13,7 +13,8 @@ use super::signatures;
 use super::upstream_error::chunk_too_large;
 use super::usage;
 use crate::formats::{
-    Operation, PassthroughEndpoint, ResponseObserver, ResponseOptions, to_json_string,
+    CloudEmbeddings, Operation, PassthroughEndpoint, ResponseObserver, ResponseOptions,
+    to_json_string,
 };
 use crate::json::{ChunkedBytes, Edit, splice};
 use crate::model::{ApiError, Format, Losses, SignedParts};
@@ -107,6 +108,13 @@ impl JsonBody {
             signed_parts: None,
             losses: Losses::default(),
             remaining: ChunkedBytes::default(),
+        }
+    }
+
+    /// Has embeddings read in the words of a cloud.
+    pub(super) fn set_cloud_embeddings(&mut self, cloud: CloudEmbeddings) {
+        if let JsonBodyMode::Embeddings(body, _) = &mut self.mode {
+            body.set_cloud(cloud);
         }
     }
 

@@ -25,7 +25,7 @@ mod usage;
 pub use body_buffer::BodyBuffer;
 pub use body_estimate::{BodyEstimate, likely_tokens_of_text, max_tokens_of_text};
 pub use count_tokens::{count_tokens_request, estimate_token_count};
-pub use embeddings::embedding_request;
+pub use embeddings::{cloud_embedding_request, embedding_request};
 pub use json_body::response;
 pub use request::{TranslatedRequest, request};
 pub use request_summary::{ModelTraits, RequestSummary};

@@ -13,8 +13,9 @@ use super::upstream_error::unexpected_content_type;
 use super::usage::{self, MeasuredUsage};
 use crate::event_stream::EVENT_STREAM;
 use crate::formats::{
-    BedrockStream, ConversationCodec, EndpointResponse, Framing, InterruptedStream, Operation,
-    PassthroughEndpoint, ResponseObserver, ResponseOptions, encode_bedrock_events,
+    BedrockStream, CloudEmbeddings, ConversationCodec, EndpointResponse, Framing,
+    InterruptedStream, Operation, PassthroughEndpoint, ResponseObserver, ResponseOptions,
+    encode_bedrock_events,
 };
 use crate::json::ChunkedBytes;
 use crate::model::{ApiError, Format, Losses, SignedParts};
@@ -142,6 +143,13 @@ impl ResponseTranslator {
     /// Has a stream written as an event stream of AWS, for clients of Bedrock.
     pub fn write_event_stream(&mut self) {
         self.writes_event_stream = self.mode() == ResponseMode::Stream;
+    }
+
+    /// Has embeddings of the upstream read in the words of a cloud.
+    pub fn read_cloud_embeddings(&mut self, cloud: CloudEmbeddings) {
+        if let ResponseHandler::Json(body) = &mut self.handler {
+            body.set_cloud_embeddings(cloud);
+        }
     }
 
     /// Reserves memory for a body of the `content-length` that the upstream announced.

@@ -8,6 +8,7 @@ mod bedrock_clients;
 mod bodies;
 mod browsers;
 mod cloud_clients;
+mod cloud_embeddings;
 mod clouds;
 mod command_line;
 mod conversation_owners;

@@ -9,6 +9,7 @@ use crate::config::settings::{
 use crate::config::table::{ConfigField, ConfigReader, ConfigTable};
 use crate::config::tree::YamlKind;
 use crate::config::values;
+use crate::formats::CloudEmbeddings;
 use crate::model::Format;
 
 /// What an upstream sets, and what its preset does.
@@ -62,6 +63,18 @@ pub fn parse(
     let version = version.map_or_else(|| "2023-06-01".to_owned(), |version| version.value);
     let (betas_in_body, betas_in) = fields.choice(reader, "betas_in", ["header", "body"]);
     let (is_aws, _) = fields.choice(reader, "framing", ["sse", "aws_event_stream"]);
+    let (own, preset) = (
+        fields.own.take("embeddings"),
+        fields.preset.take("embeddings"),
+    );
+    let choices = [
+        ("format", None),
+        ("vertex", Some(CloudEmbeddings::Vertex)),
+        ("bedrock", Some(CloudEmbeddings::Bedrock)),
+    ];
+    let embeddings = own
+        .or(preset)
+        .and_then(|field| reader.value(field, values::one_of(&choices)));
     if let (Some(position), false) = (version_at, version_in_body) {
         let message = "version does nothing without version_in: body";
         reader.warnings.add(position, message);
@@ -85,6 +98,7 @@ pub fn parse(
             true => StreamFraming::AwsEventStream,
             false => StreamFraming::Sse,
         },
+        embeddings: embeddings.and_then(|chosen| chosen.value),
     }
 }
 

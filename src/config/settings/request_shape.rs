@@ -2,7 +2,7 @@
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use crate::formats::Operation;
+use crate::formats::{CloudEmbeddings, Operation};
 use crate::model::Format;
 
 /// All that could end a segment of a path, or mean something in it. The `@` of model versions cannot.
@@ -29,6 +29,8 @@ pub struct RequestShape {
     /// The betas stand in the body and not in a header.
     pub betas_in_body: bool,
     pub framing: StreamFraming,
+    /// Embeddings are asked for in a cloud's own words.
+    pub embeddings: Option<CloudEmbeddings>,
 }
 
 impl RequestShape {
