@@ -9,11 +9,11 @@ use http::{HeaderName, HeaderValue};
 use super::body::is_error_body;
 use super::capabilities::Capabilities;
 use super::conversation_codec::ConversationCodec;
-use super::dearer_setting::DearerSetting;
 use super::embedding_codec::EmbeddingCodec;
 use super::field_placement::{FieldPlacement, place_fields};
 use super::header_fields::HeaderFields;
 use super::json_bytes::to_json_string;
+use super::request_findings::RequestFindings;
 use super::request_options::{
     Framing, Operation, RequestHead, ResponseOptions, RoutingFields, UpstreamTarget,
 };
@@ -111,25 +111,14 @@ pub trait Codec: Sync {
     /// Decodes only the fields of a request that routing and the reservation of its cost need. They
     /// decide access and money, so a field that parsers may read in two ways is refused.
     fn decode_routing_fields<'a>(&self, body: &'a [u8]) -> Result<RoutingFields<'a>, ApiError>;
-    /// Tells in one pass whether the input of a request is all in its body, and all text. `false`: not for sure.
-    fn has_only_text_input(&self, _body: &str) -> bool {
-        false
-    }
     /// Returns what of the input has another number of tokens than its length in the body tells. `Err`:
     /// the body has something that is not known, or that only an upstream of this format has.
     fn input_media(&self, head: &RequestHead<'_>, body: &[u8]) -> Result<InputMedia, ApiError> {
         let request = self.decode_request(head, body, &mut Losses::default())?;
         Ok(request.input_media())
     }
-    /// Returns the path of the first field of a request that the gateway does not know. An upstream of this
-    /// format may know it, and read or do more for it than the body tells.
-    fn unknown_field(&self, body: &[u8]) -> Option<String>;
-    /// Returns the path of the first field that names a model beside the one that the request is for.
-    fn other_model(&self, body: &[u8]) -> Option<String>;
-    /// Returns the setting of a request for which an upstream may charge more than the prices of the model, if it has one.
-    fn dearer_setting(&self, _body: &[u8]) -> Result<Option<DearerSetting>, ApiError> {
-        Ok(None)
-    }
+    /// Returns what of a request decides access and money at an upstream of this format, in one pass over its body.
+    fn findings(&self, body: &[u8]) -> RequestFindings;
     /// Returns the edits, in order, that limit the output of a request which sets no limit of its own;
     /// none in formats without such a limit.
     fn limit_output(

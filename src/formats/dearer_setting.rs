@@ -1,8 +1,7 @@
 //! Settings of a request for which an upstream has other prices: a faster service, or one in a certain place.
 
-use super::body::decode_unique_fields;
 use crate::json::UniqueField;
-use crate::model::{ApiError, truncated};
+use crate::model::truncated;
 
 /// Such a setting, and what is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,13 +17,12 @@ pub(super) const USUAL_TIERS: &[&str] = &["default", "auto", "flex", "standard",
 
 /// Finds the first field with another value than the usual ones, of which the first is recommended. Their case does not
 /// matter.
-pub(super) fn find_dearer<const N: usize>(
-    body: &[u8],
-    fields: [(&[&'static str], &[&'static str]); N],
-) -> Result<Option<DearerSetting>, ApiError> {
-    let found = decode_unique_fields(body, fields.map(|(names, _)| names))?;
-    let mut settings = found.iter().zip(fields);
-    Ok(settings.find_map(|(field, (_, usual))| dearer(field, usual)))
+pub(super) fn find_dearer(
+    fields: &[UniqueField<'_>],
+    usual: &[&[&'static str]],
+) -> Option<DearerSetting> {
+    let mut settings = fields.iter().zip(usual);
+    settings.find_map(|(field, usual)| dearer(field, usual))
 }
 
 fn dearer(field: &UniqueField<'_>, usual: &[&'static str]) -> Option<DearerSetting> {
@@ -105,16 +103,21 @@ mod tests {
             (Format::Native, r#"{"serviceTier":"STANDARD"}"#, None),
             (Format::Images, r#"{"prompt":"x"}"#, None),
         ] {
-            let setting = format.codec().dearer_setting(body.as_bytes()).expect(body);
-            let setting = setting.map(|setting| (setting.field, setting.value));
-            let setting = setting
-                .as_ref()
-                .map(|(field, value)| (*field, value.as_str()));
+            let findings = format.codec().findings(body.as_bytes());
+            let setting = findings.dearer_setting().expect(body);
+            let setting = setting.map(|setting| (setting.field, setting.value.as_str()));
             assert_eq!(setting, found, "{body}");
         }
-        let twice = br#"{"speed":"standard","speed":"fast"}"#;
-        assert!(Format::Messages.codec().dearer_setting(twice).is_err());
-        let other_case = br#"{"Speed":"fast"}"#;
-        assert!(Format::Messages.codec().dearer_setting(other_case).is_err());
+        for (format, body) in [
+            (Format::Messages, r#"{"speed":"standard","speed":"fast"}"#),
+            (Format::Messages, r#"{"Speed":"fast"}"#),
+            (
+                Format::Native,
+                r#"{"serviceTier":"standard","service_tier":"priority"}"#,
+            ),
+        ] {
+            let findings = format.codec().findings(body.as_bytes());
+            assert!(findings.dearer_setting().is_err(), "{body}");
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::request_findings::RequestFindings;
 use super::request_options::{EmbedMethod, ModelField, UpstreamTarget};
 use super::token_input::InputSummary;
 use crate::model::{ApiError, EmbeddingRequest, Embeddings, Losses};
@@ -42,9 +43,9 @@ pub trait EmbeddingCodec: Sync {
         body: &[u8],
         summary: &EmbeddingSummary,
     ) -> Result<ObservedEmbeddings, ApiError>;
-    /// Returns the path of a field that names a further model. Those that the summary has found are not meant: they
-    /// are the same.
-    fn further_model(&self, body: &[u8]) -> Option<String>;
+    /// Returns what of a request decides access and money. The models that the summary has found are no others: they are
+    /// the same.
+    fn findings(&self, body: &[u8]) -> RequestFindings;
     /// Encodes a model's name as it stands where the summary has found it.
     fn encode_model_reference(&self, model: &str) -> Vec<u8>;
 }

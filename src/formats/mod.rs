@@ -30,6 +30,7 @@ mod multipart;
 mod native;
 mod other_model;
 mod public_address;
+mod request_findings;
 mod request_options;
 mod response_observer;
 mod responses;
@@ -65,6 +66,7 @@ pub use messages::{
 };
 pub use model_list::ModelPage;
 pub use public_address::{is_public, is_public_https};
+pub use request_findings::RequestFindings;
 pub use request_options::{
     AsyncOption, EmbedMethod, Framing, ModelField, Operation, OutputLimit, PassthroughEndpoint,
     RequestHead, ResponseOptions, RoutingFields, UpstreamTarget,

@@ -108,7 +108,8 @@ fn a_conversation_in_text_is_recognised_in_every_format() {
         ),
     ] {
         let body = body.replace("SCHEMA", schema);
-        assert!(format.codec().has_only_text_input(&body), "{body}");
+        let findings = format.codec().findings(body.as_bytes());
+        assert!(findings.has_only_text, "{body}");
     }
 }
 
@@ -125,7 +126,7 @@ fn what_is_recognised_as_text_has_no_other_input() {
         let Ok(media) = codec.input_media(&head, text.as_bytes()) else {
             continue;
         };
-        match codec.has_only_text_input(&text) {
+        match codec.findings(text.as_bytes()).has_only_text {
             true => assert_eq!(media, InputMedia::default(), "{text}"),
             false => others += 1,
         }
@@ -172,9 +173,10 @@ fn requests_of_recorded_clients_have_known_fields_only() {
                 tools.retain(|tool| tool["type"] != "web_search");
             }
             let body = body.to_string();
-            let unknown = codec.unknown_field(body.as_bytes());
+            let findings = codec.findings(body.as_bytes());
+            let unknown = findings.unknown_field;
             assert_eq!(unknown, None, "{}: {body}", recording["client"]);
-            assert_eq!(codec.other_model(body.as_bytes()), None, "{body}");
+            assert_eq!(findings.other_model, None, "{body}");
             count += 1;
         }
     }
@@ -264,7 +266,7 @@ fn a_second_model_is_found_where_an_upstream_looks_for_it() {
             Some("models"),
         ),
     ] {
-        let found = format.codec().other_model(body.as_bytes());
-        assert_eq!(found.as_deref(), path, "{body}");
+        let findings = format.codec().findings(body.as_bytes());
+        assert_eq!(findings.other_model.as_deref(), path, "{body}");
     }
 }

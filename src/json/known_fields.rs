@@ -1,9 +1,13 @@
-//! Recognises a body that has nothing but known fields, in one pass and without decoding their values.
+//! The fields of a body that are known, looked up by their names.
 
-use super::field_trail::FieldTrail;
-use super::reader::{DecodeResult, JsonReader};
+use std::collections::HashMap;
 
-/// The fields that a body may have.
+use ahash::RandomState;
+
+use super::path::Path;
+
+/// The fields that a body may have, and what is looked for in it.
+#[derive(Clone, Copy)]
 pub struct KnownFields {
     /// The fields of the body itself.
     pub top: &'static [&'static str],
@@ -13,148 +17,158 @@ pub struct KnownFields {
     pub opaque: &'static [&'static str],
     /// The values that the field `type` may have.
     pub types: &'static [&'static str],
-    /// Whose fields are known as well.
+    /// Fields of the objects in it that are known in some places only.
+    pub placed: &'static [PlacedFields],
+    /// The fields of the body itself whose values are wanted, each with all of its names.
+    pub wanted: &'static [&'static [&'static str]],
+    /// The field of the body itself that has the turns of the conversation, in which no model is looked for.
+    pub turns: Option<&'static str>,
+    /// The type of items that an upstream may keep under their `id`, and the field that has all of one.
+    pub stored: Option<(&'static str, &'static str)>,
+    /// Whose fields are known as well, and are all text.
     pub base: Option<&'static KnownFields>,
 }
 
-impl KnownFields {
-    /// Tells whether a text is JSON and has no field but these. A field in another case is another field.
-    pub fn are_all_of(&self, text: &str) -> bool {
-        self.find_unknown(text).is_none()
+/// Fields that are known at these places only, and one of which an object may have.
+pub struct PlacedFields {
+    pub names: &'static [&'static str],
+    /// The `type` that the object must have; `None`: none at all.
+    pub kind: Option<&'static str>,
+    /// The paths of the object, without the numbers of items.
+    pub at: &'static [&'static str],
+}
+
+/// No fields at all.
+pub const NO_FIELDS: KnownFields = KnownFields {
+    top: &[],
+    nested: &[],
+    opaque: &[],
+    types: &[],
+    placed: &[],
+    wanted: &[],
+    turns: None,
+    stored: None,
+    base: None,
+};
+
+/// Known fields, ready to be looked up.
+pub struct FieldIndex {
+    pub(super) known: KnownFields,
+    fields: HashMap<&'static str, FieldEntry, RandomState>,
+    types: HashMap<&'static str, bool, RandomState>,
+    /// Tells whether a field that is not known names a model; the second: whether it is one of the body itself.
+    pub(super) names_model: fn(&str, bool) -> bool,
+}
+
+/// What is known of a name.
+#[derive(Clone, Copy)]
+pub(super) struct FieldEntry {
+    /// Differs for every name.
+    pub(super) number: u8,
+    pub(super) top: Knowledge,
+    pub(super) nested: Knowledge,
+    pub(super) is_opaque: bool,
+    pub(super) is_placed: bool,
+}
+
+/// Whether a name is known at a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Knowledge {
+    Unknown,
+    Known,
+    /// It is known, and holds text or a setting.
+    Text,
+}
+
+impl FieldIndex {
+    pub fn new(known: &KnownFields, names_model: fn(&str, bool) -> bool) -> FieldIndex {
+        let mut index = FieldIndex {
+            known: *known,
+            // The names are ours, so that the seeds need not be secret.
+            fields: HashMap::with_hasher(RandomState::with_seeds(1, 2, 3, 4)),
+            types: HashMap::with_hasher(RandomState::with_seeds(1, 2, 3, 4)),
+            names_model,
+        };
+        index.add(known, Knowledge::Known);
+        if let Some(text) = known.base {
+            index.add(text, Knowledge::Text);
+        }
+        index
     }
 
-    /// Returns the path of the first field that is none of these, or of where the text is no JSON.
-    pub fn find_unknown(&self, text: &str) -> Option<String> {
-        let mut reader = JsonReader::new(text);
-        let mut trail = FieldTrail::default();
-        let read = self.read_body(&mut reader, &mut trail);
-        let read = read.and_then(|()| reader.end());
-        read.is_err().then(|| trail.into_path())
+    fn add(&mut self, known: &KnownFields, level: Knowledge) {
+        for name in known.top {
+            let entry = self.entry(name);
+            entry.top = entry.top.max(level);
+        }
+        let opaque = known.opaque.iter();
+        for name in known.nested.iter().chain(opaque.clone()) {
+            let entry = self.entry(name);
+            entry.nested = entry.nested.max(level);
+        }
+        for name in opaque {
+            self.entry(name).is_opaque = true;
+        }
+        for name in known.placed.iter().flat_map(|placed| placed.names) {
+            self.entry(name).is_placed = true;
+        }
+        for kind in known.types {
+            *self.types.entry(kind).or_default() |= level == Knowledge::Text;
+        }
     }
 
-    /// Tells whether a field of the body itself is known.
-    pub fn knows_top(&self, key: &str) -> bool {
-        self.any(|known| known.top.contains(&key))
-    }
-
-    /// Tells whether the value of a field is the client's own data.
-    pub fn is_opaque(&self, key: &str) -> bool {
-        self.any(|known| known.opaque.contains(&key))
-    }
-
-    fn any(&self, holds: impl Fn(&KnownFields) -> bool) -> bool {
-        let lists = std::iter::successors(Some(self), |known| known.base);
-        lists.into_iter().any(holds)
-    }
-
-    fn read_body(&self, reader: &mut JsonReader<'_>, trail: &mut FieldTrail) -> DecodeResult {
-        reader.object(|reader, key| {
-            let read = match self.knows_top(key) {
-                true => self.read_value_of(reader, key, trail),
-                false => Err(reader.stop("a known field")),
-            };
-            trail.in_field(key, read)
+    fn entry(&mut self, name: &'static str) -> &mut FieldEntry {
+        let number = u8::try_from(self.fields.len()).unwrap_or(u8::MAX);
+        self.fields.entry(name).or_insert(FieldEntry {
+            number,
+            top: Knowledge::Unknown,
+            nested: Knowledge::Unknown,
+            is_opaque: false,
+            is_placed: false,
         })
     }
 
-    fn read(&self, reader: &mut JsonReader<'_>, trail: &mut FieldTrail) -> DecodeResult {
-        match reader.peek() {
-            Some(b'{') => reader.object(|reader, key| {
-                let read = self.read_field(reader, key, trail);
-                trail.in_field(key, read)
-            }),
-            Some(b'[') => {
-                let mut index = 0;
-                reader.array(|reader| {
-                    let read = self.read(reader, trail);
-                    index += 1;
-                    trail.in_item(index - 1, read)
-                })
-            }
-            _ => reader.skip(),
+    pub(super) fn find(&self, name: &str) -> Option<(&'static str, FieldEntry)> {
+        let found = self.fields.get_key_value(name);
+        found.map(|(name, entry)| (*name, *entry))
+    }
+
+    pub(super) fn find_type(&self, kind: &str) -> Knowledge {
+        match self.types.get(kind) {
+            Some(true) => Knowledge::Text,
+            Some(false) => Knowledge::Known,
+            None => Knowledge::Unknown,
         }
     }
 
-    fn read_field(
-        &self,
-        reader: &mut JsonReader<'_>,
-        key: &str,
-        trail: &mut FieldTrail,
-    ) -> DecodeResult {
-        if key == "type" {
-            let kind = reader.text()?;
-            return match self.any(|known| known.types.contains(&&*kind)) {
-                true => Ok(()),
-                false => Err(reader.stop("a known type")),
-            };
-        }
-        if self.any(|known| known.nested.contains(&key)) || self.is_opaque(key) {
-            return self.read_value_of(reader, key, trail);
-        }
-        Err(reader.stop("a known field"))
+    /// Tells whether a field of the body itself is known.
+    pub fn knows_top(&self, name: &str) -> bool {
+        let entry = self.fields.get(name);
+        entry.is_some_and(|entry| entry.top != Knowledge::Unknown)
     }
 
-    fn read_value_of(
-        &self,
-        reader: &mut JsonReader<'_>,
-        key: &str,
-        trail: &mut FieldTrail,
-    ) -> DecodeResult {
-        match self.is_opaque(key) {
-            true => reader.skip(),
-            false => self.read(reader, trail),
-        }
+    /// Tells whether a field may stand in the object at a path.
+    pub(super) fn is_in_place(&self, name: &str, object: &Path<'_>) -> bool {
+        let mut placed = self.known.placed.iter();
+        placed.any(|placed| placed.names.contains(&name) && placed.is_at(object))
+    }
+
+    /// Tells whether an object may have these of the fields that are known in some places only.
+    pub(super) fn allows(&self, names: &[&str], kind: Option<&str>, object: &Path<'_>) -> bool {
+        let is_one = |placed: &PlacedFields| {
+            let of_these = names.iter().filter(|name| placed.names.contains(name));
+            of_these.count() == 1 && placed.kind == kind && placed.is_at(object)
+        };
+        let is_allowed = |name: &&str| {
+            let mut placed = self.known.placed.iter();
+            placed.any(|placed| placed.names.contains(name) && is_one(placed))
+        };
+        names.iter().all(is_allowed)
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::KnownFields;
-
-    const BASE: KnownFields = KnownFields {
-        top: &["messages", "metadata"],
-        nested: &["role", "content"],
-        opaque: &["schema", "metadata"],
-        types: &["text"],
-        base: None,
-    };
-
-    const MORE: KnownFields = KnownFields {
-        top: &["store"],
-        nested: &["url"],
-        opaque: &[],
-        types: &["image"],
-        base: Some(&BASE),
-    };
-
-    #[test]
-    fn every_field_is_looked_at_but_those_of_opaque_data() {
-        for text in [
-            "{}",
-            r#"{"messages":[{"role":"user","content":[{"type":"text","content":"image_url"}]}]}"#,
-            r#"{"messages":{"schema":{"file":1,"type":"image"},"\u0072ole":1,"role":2},"metadata":{"a":1}}"#,
-        ] {
-            assert!(BASE.are_all_of(text), "{text}");
-            assert!(MORE.are_all_of(text), "{text}");
-        }
-        for (text, path) in [
-            ("", ""),
-            ("[]", ""),
-            ("{} {}", ""),
-            (r#"{"role":1}"#, "role"),
-            (r#"{"schema":1}"#, "schema"),
-            (r#"{"messages":[{},{"type":"image"}]}"#, "messages[1].type"),
-            (r#"{"messages":{"type":["text"]}}"#, "messages.type"),
-            (
-                r#"{"messages":{"content":[[0,{"file":1}]]}}"#,
-                "messages.content[0][1].file",
-            ),
-            (r#"{"messages":{"Content":1}}"#, "messages.Content"),
-            (r#"{"messages":{"messages":1}}"#, "messages.messages"),
-            (r#"{"store":1}"#, "store"),
-        ] {
-            assert_eq!(BASE.find_unknown(text).as_deref(), Some(path), "{text}");
-        }
-        assert!(MORE.are_all_of(r#"{"store":1,"messages":[{"type":"image","url":"u"}]}"#));
+impl PlacedFields {
+    fn is_at(&self, object: &Path<'_>) -> bool {
+        self.at.iter().any(|at| object.is_at(at))
     }
 }

@@ -1,15 +1,13 @@
 //! Decodes, validates, edits and encodes JSON: errors carry the path of the field, edits change nothing but their range.
 
 mod array_elements;
-mod field_trail;
+mod body_scan;
 mod fields;
-mod find_field;
 mod from_json;
 mod known_fields;
 mod path;
 mod plain_bytes;
 mod reader;
-mod repeated_keys;
 mod rules;
 mod splice;
 mod tree;
@@ -19,14 +17,13 @@ mod validate_tree;
 mod writer;
 
 pub use array_elements::ArrayElements;
+pub use body_scan::{BodyScan, scan_body};
 pub use fields::{Fields, Node};
-pub use find_field::{FieldMatch, find_field};
 pub(crate) use from_json::from_json;
 pub use from_json::{FromJson, Present, RawJson, decode_json};
-pub use known_fields::KnownFields;
+pub use known_fields::{FieldIndex, KnownFields, NO_FIELDS, PlacedFields};
 pub use path::Path;
 pub use reader::{DecodeResult, JsonError, JsonReader};
-pub use repeated_keys::has_repeated_keys;
 pub use rules::{Field, FieldConflict, NotedField, ObjectRules, PresentFields, Rule, UNSPECIFIED};
 pub use splice::{ChunkedBytes, Edit, remove_member, remove_members, replace, set_member, splice};
 pub use unique_fields::{UniqueField, UniqueFieldsError, decode_unique};

@@ -24,6 +24,20 @@ impl fmt::Display for Path<'_> {
 }
 
 impl Path<'_> {
+    /// Tells whether the path is this one but for the numbers of items.
+    pub(super) fn is_at(&self, path: &str) -> bool {
+        let mut names = path.rsplit('.').filter(|name| !name.is_empty());
+        let mut at = self;
+        loop {
+            match at {
+                Path::Root => return names.next().is_none(),
+                Path::Index(parent, _) => at = parent,
+                Path::Key(parent, key) if names.next() == Some(key) => at = parent,
+                Path::Key(..) => return false,
+            }
+        }
+    }
+
     /// The error for a value of the wrong type at this path.
     #[cold]
     pub fn wrong(&self, expected: &str) -> ApiError {

@@ -57,7 +57,7 @@ pub fn decode_unique<'a, const N: usize>(
 }
 
 /// Refuses a name that parsers which ignore the case would take for a known one.
-fn refuse_other_case(
+pub(super) fn refuse_other_case(
     key: &str,
     parent: Option<&'static str>,
     spellings: &[&[&'static str]],
@@ -89,7 +89,15 @@ fn path(parent: Option<&'static str>, name: &str) -> String {
 }
 
 impl<'a> UniqueField<'a> {
-    fn take(
+    /// A field that the body does not have, until it is taken from there.
+    pub(super) fn absent(name: &'static str) -> UniqueField<'a> {
+        UniqueField {
+            name,
+            ..UniqueField::default()
+        }
+    }
+
+    pub(super) fn take(
         &mut self,
         name: &'static str,
         reader: &mut JsonReader<'a>,

@@ -51,13 +51,9 @@ pub(super) fn reserve(
         return Err(ApiError::invalid(message).at("background"));
     }
     check_bounded_output(&key.name, request.operation, attempts)?;
-    let is_form = matches!(request.operation, Operation::Passthrough(it) if it.takes_recording());
-    let setting = match is_form {
-        true => None,
-        false => ctx.client.codec().dearer_setting(&ctx.route.body)?,
-    };
-    if let Some(setting) = setting {
-        return Err(unknown_price(&key.name, &setting));
+    let findings = request.findings(ctx.client.codec(), &ctx.route.body);
+    if let Some(setting) = findings.dearer_setting()? {
+        return Err(unknown_price(&key.name, setting));
     }
     let limit = request.output_limit;
     let traits = ctx.route.model_traits();
@@ -83,11 +79,7 @@ pub(super) fn reserve(
     let unseen = attempts.iter().map(input_of).find(|input| input.is_unseen);
     let reserved = access::reserve(leases, key, highest, Timestamp::now());
     let reserved = reserved.map_err(|api_error| match unseen {
-        Some(input) => {
-            let codec = ctx.client.codec();
-            let known = request.is_conversation().then(|| codec.unknown_field(body));
-            explain_unseen(api_error, input, known.flatten())
-        }
+        Some(input) => explain_unseen(api_error, input, findings.unknown_field.clone()),
         None => api_error,
     })?;
     ctx.billing.set_input_tokens(estimate.tokens());

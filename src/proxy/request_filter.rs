@@ -337,7 +337,7 @@ pub(super) fn route(
         let (body, traits) = (&ctx.route.body, ctx.route.model_traits());
         let check = || request.check_passthrough(codec, body, &traits, strict);
         large_body::process(body.len(), check)?;
-        check_other_model(ctx, operation)?;
+        check_other_model(ctx, &request)?;
     }
     ctx.route.set_request(request);
     Ok(())
@@ -363,26 +363,20 @@ fn find_model<'a>(
 
 /// Refuses a body that names a second model to an upstream of its format: the key may not be allowed to use it, and
 /// its prices are not known.
-fn check_other_model(ctx: &RequestContext, operation: Operation) -> Result<(), ApiError> {
+fn check_other_model(ctx: &RequestContext, request: &RequestSummary) -> Result<(), ApiError> {
     let Some(key) = ctx.client.key() else {
         return Ok(());
     };
     let mut attempts = ctx.route.attempts().iter();
     let mut is_paid = || attempts.any(|attempt| attempt.settings.prices.is_some());
     let is_bound = key.is_restricted() || (key.cap.is_some() && is_paid());
-    if !is_bound || operation == Operation::CountTokens {
+    if !is_bound || request.operation == Operation::CountTokens {
         return Ok(());
     }
     let (codec, body) = (ctx.client.codec(), &ctx.route.body);
-    let other_model = || match (operation, codec.embedding_codec()) {
-        (Operation::Embed(_), Some(embedder)) => embedder.further_model(body),
-        (Operation::Passthrough(endpoint), _) if endpoint.takes_recording() => {
-            endpoint.other_model(body)
-        }
-        _ => codec.other_model(body),
-    };
-    match large_body::process(body.len(), other_model) {
-        Some(field) => Err(access::refuse_other_model(key, &field)),
+    let findings = large_body::process(body.len(), || request.findings(codec, body));
+    match &findings.other_model {
+        Some(field) => Err(access::refuse_other_model(key, field)),
         None => Ok(()),
     }
 }

@@ -1,7 +1,6 @@
 //! Estimates the tokens of a request from the size of its body.
 
-use crate::formats::{Codec, InputSummary, RequestHead};
-use crate::json::has_repeated_keys;
+use crate::formats::{Codec, InputSummary, RequestFindings, RequestHead};
 use crate::model::InputMedia;
 
 /// The bytes of a token in most languages, on average.
@@ -63,19 +62,19 @@ impl BodyEstimate {
     }
 
     /// The same, and whether there is more input than the body holds.
-    pub fn with_unseen(codec: &dyn Codec, head: &RequestHead<'_>, body: &[u8]) -> BodyEstimate {
-        let text = str::from_utf8(body);
+    pub fn with_unseen(
+        codec: &dyn Codec,
+        head: &RequestHead<'_>,
+        body: &[u8],
+        findings: &RequestFindings,
+    ) -> BodyEstimate {
         // Most requests are of this kind, and decoding them would cost more than all else that is done for a cap.
-        if text.is_ok_and(|text| codec.has_only_text_input(text)) {
+        if findings.has_only_text {
             return BodyEstimate::of(body, &InputMedia::default());
         }
         let media = codec.input_media(head, body);
-        // Of two fields of the same name, the upstream may read the other one.
-        let is_ambiguous = || text.is_ok_and(has_repeated_keys);
-        let has_unknown_field = || codec.unknown_field(body).is_some();
-        let is_unknown = media.is_err() || has_unknown_field() || is_ambiguous();
         BodyEstimate {
-            is_unknown,
+            is_unknown: media.is_err() || findings.unknown_field.is_some(),
             ..BodyEstimate::of(body, &media.unwrap_or_default())
         }
     }

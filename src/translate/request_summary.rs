@@ -1,12 +1,14 @@
 //! What routing knows of a request, and the body for upstreams of the client's own format.
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use bytes::Bytes;
 
 use super::body_estimate::BodyEstimate;
 use crate::formats::{
-    Codec, EmbedMethod, EmbeddingSummary, Operation, OutputLimit, RequestHead, RoutingFields,
+    Codec, EmbedMethod, EmbeddingSummary, InputSummary, Operation, OutputLimit, RequestFindings,
+    RequestHead, RoutingFields,
 };
 use crate::json::{ChunkedBytes, Edit, replace, splice};
 use crate::model::{ApiError, ConversationState, ImageSize, truncated};
@@ -36,6 +38,7 @@ pub struct RequestSummary {
     /// Of a request for embeddings.
     pub embedding: Option<(EmbedMethod, EmbeddingSummary)>,
     pub(super) body_length: usize,
+    findings: OnceLock<Box<RequestFindings>>,
 }
 
 /// What is known of the model of a request.
@@ -101,6 +104,7 @@ impl RequestSummary {
             conversation: fields.conversation,
             embedding,
             body_length: body.len(),
+            findings: OnceLock::new(),
         })
     }
 
@@ -140,13 +144,33 @@ impl RequestSummary {
         model: &ModelTraits<'_>,
         body: &[u8],
     ) -> BodyEstimate {
-        match (self.operation, &self.embedding) {
-            (Operation::Passthrough(endpoint), _) => {
-                BodyEstimate::of_input(body.len(), &endpoint.summarize_input(body))
+        let findings = self.findings(codec, body);
+        let input = match (self.operation, &self.embedding) {
+            (Operation::Passthrough(endpoint), _) => endpoint.summarize_input(body),
+            (_, Some((_, summary))) => summary.input,
+            (_, None) => {
+                return BodyEstimate::with_unseen(codec, &self.head(model), body, findings);
             }
-            (_, Some((_, summary))) => BodyEstimate::of_input(body.len(), &summary.input),
-            (_, None) => BodyEstimate::with_unseen(codec, &self.head(model), body),
-        }
+        };
+        // What is not known may be input.
+        let has_unseen = input.has_unseen || findings.unknown_field.is_some();
+        let input = InputSummary {
+            has_unseen,
+            ..input
+        };
+        BodyEstimate::of_input(body.len(), &input)
+    }
+
+    /// Returns what of the request decides access and money; the body is read for it once.
+    pub fn findings(&self, codec: &dyn Codec, body: &[u8]) -> &RequestFindings {
+        self.findings.get_or_init(|| {
+            let embedder = codec.embedding_codec();
+            Box::new(match (self.operation, embedder) {
+                (Operation::Passthrough(endpoint), _) => endpoint.findings(body),
+                (Operation::Embed(_), Some(embedder)) => embedder.findings(body),
+                _ => codec.findings(body),
+            })
+        })
     }
 
     /// Returns the facts about the request that do not stand in its body.

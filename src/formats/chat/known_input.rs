@@ -1,8 +1,15 @@
 //! The fields of requests that the gateway knows: none of them has an upstream read or do more than the decoder finds.
 
+use std::sync::LazyLock;
+
 use super::text_input::TEXT_INPUT;
-use crate::formats::other_model::find_other_model;
-use crate::json::KnownFields;
+use crate::formats::RequestFindings;
+use crate::formats::dearer_setting::USUAL_TIERS;
+use crate::formats::other_model::names_model;
+use crate::json::{FieldIndex, KnownFields, NO_FIELDS, PlacedFields};
+
+/// Where the parts of a message stand.
+const PARTS: &[&str] = &["messages.content"];
 
 /// Beside the fields of text those of media, of earlier responses and of settings. With any
 /// other field, an upstream may read or do what nobody has counted.
@@ -31,16 +38,8 @@ const KNOWN_INPUT: KnownFields = KnownFields {
         "usage",
     ],
     nested: &[
-        "image_url",
-        "url",
         "detail",
-        "input_audio",
-        "data",
-        "format",
-        "file",
-        "file_data",
         "filename",
-        "file_id",
         "voice",
         "custom",
         "input",
@@ -87,15 +86,52 @@ const KNOWN_INPUT: KnownFields = KnownFields {
         "disabled",
         "approximate",
     ],
+    placed: &[
+        PlacedFields {
+            names: &["image_url", "input_audio", "file"],
+            kind: Some("image_url"),
+            at: &["messages.content", "messages.images"],
+        },
+        PlacedFields {
+            names: &["image_url", "input_audio", "file"],
+            kind: Some("input_audio"),
+            at: PARTS,
+        },
+        PlacedFields {
+            names: &["image_url", "input_audio", "file"],
+            kind: Some("file"),
+            at: PARTS,
+        },
+        PlacedFields {
+            names: &["url"],
+            kind: None,
+            at: &["messages.content.image_url", "messages.images.image_url"],
+        },
+        PlacedFields {
+            names: &["data"],
+            kind: None,
+            at: &["messages.content.input_audio"],
+        },
+        PlacedFields {
+            names: &["file_data", "file_id"],
+            kind: None,
+            at: &["messages.content.file"],
+        },
+        PlacedFields {
+            names: &["format"],
+            kind: None,
+            at: &["messages.content.input_audio", "audio", "tools.custom"],
+        },
+    ],
+    wanted: &[&["service_tier"]],
+    turns: Some("messages"),
     base: Some(&TEXT_INPUT),
+    ..NO_FIELDS
 };
 
-/// Returns the path of the first field that the gateway does not know.
-pub(super) fn unknown_field(body: &[u8]) -> Option<String> {
-    KNOWN_INPUT.find_unknown(str::from_utf8(body).unwrap_or_default())
-}
+static FIELDS: LazyLock<FieldIndex> = LazyLock::new(|| FieldIndex::new(&KNOWN_INPUT, names_model));
 
-/// Returns the path of the first field that names another model; a router takes `route` and `preset` for one.
-pub(super) fn other_model(body: &[u8]) -> Option<String> {
-    find_other_model(body, &KNOWN_INPUT, Some("messages"), &["route", "preset"])
+/// Returns what decides access and money.
+pub(super) fn findings(body: &[u8]) -> RequestFindings {
+    RequestFindings::of(body, &FIELDS, &[USUAL_TIERS])
 }

@@ -48,11 +48,10 @@ pub(in crate::formats) use usage::CompletionUsage;
 use bytes::Bytes;
 use http::HeaderName;
 
-use super::dearer_setting::{USUAL_TIERS, find_dearer};
 use super::{
-    Capabilities, Codec, DearerSetting, EmbeddingCodec, HeaderFields, InterruptedStream,
-    Observation, Operation, RequestHead, ResponseObserver, ResponseOptions, RoutingFields,
-    StreamDecoder, StreamEncoder, ToolNameRule, UpstreamTarget,
+    Capabilities, Codec, EmbeddingCodec, HeaderFields, InterruptedStream, Observation, Operation,
+    RequestFindings, RequestHead, ResponseObserver, ResponseOptions, RoutingFields, StreamDecoder,
+    StreamEncoder, ToolNameRule, UpstreamTarget,
 };
 use crate::json::Edit;
 use crate::model::{ApiError, FieldLocation, Losses, RateLimitStatus, Request, Response};
@@ -137,20 +136,8 @@ impl Codec for Chat {
         error::encode_stream_error(api_error, out);
     }
 
-    fn has_only_text_input(&self, body: &str) -> bool {
-        text_input::TEXT_INPUT.are_all_of(body)
-    }
-
-    fn unknown_field(&self, body: &[u8]) -> Option<String> {
-        known_input::unknown_field(body)
-    }
-
-    fn other_model(&self, body: &[u8]) -> Option<String> {
-        known_input::other_model(body)
-    }
-
-    fn dearer_setting(&self, body: &[u8]) -> Result<Option<DearerSetting>, ApiError> {
-        find_dearer(body, [(&["service_tier"], USUAL_TIERS)])
+    fn findings(&self, body: &[u8]) -> RequestFindings {
+        known_input::findings(body)
     }
 
     fn limit_output(

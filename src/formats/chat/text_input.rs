@@ -1,6 +1,6 @@
 //! Recognises requests whose input is all in the body, and all text.
 
-use crate::json::KnownFields;
+use crate::json::{KnownFields, NO_FIELDS};
 
 /// The fields of conversations in text with tools of the client. None of them refers to other input, or holds media.
 pub(super) const TEXT_INPUT: KnownFields = KnownFields {
@@ -59,5 +59,5 @@ pub(super) const TEXT_INPUT: KnownFields = KnownFields {
         "tool_choice",
     ],
     types: &["text", "function", "json_schema", "json_object", "refusal"],
-    base: None,
+    ..NO_FIELDS
 };

@@ -1,28 +1,34 @@
 //! OpenAI Audio: speech that is made of text, and the texts of recordings, which are sent as forms.
 
+use std::sync::LazyLock;
+
 use bytes::Bytes;
 
 use crate::formats::chat::{decode_error, decode_model_name};
 use crate::formats::multipart::{self, FormRules, MultipartField};
 use crate::formats::other_model::names_model;
 use crate::formats::{
-    InputSummary, Observation, ResponseObserver, RoutingFields, decode_event_data,
+    InputSummary, Observation, RequestFindings, ResponseObserver, RoutingFields, decode_event_data,
     decode_unique_fields, missing_content,
 };
-use crate::json::{Edit, Present, RawJson, from_json, replace};
+use crate::json::{Edit, FieldIndex, Present, RawJson, from_json, replace};
 use crate::model::{ApiError, Text, truncated};
 
+use super::index_fields;
 use super::response::ObservedUsage;
 
-pub(super) const SPEECH_FIELDS: [&str; 7] = [
-    "model",
-    "input",
-    "voice",
-    "instructions",
-    "response_format",
-    "speed",
-    "stream_format",
-];
+pub(super) static SPEECH_FIELDS: LazyLock<FieldIndex> = LazyLock::new(|| {
+    index_fields(&[
+        "model",
+        "input",
+        "voice",
+        "instructions",
+        "response_format",
+        "speed",
+        "stream_format",
+        "service_tier",
+    ])
+});
 
 const FILE: &str = "file";
 
@@ -102,12 +108,15 @@ pub(super) fn set_model(body: &[u8], model: &str) -> Result<Bytes, ApiError> {
     Ok(replace(body, &[edit]))
 }
 
-/// Returns the first field that names a model beside the one of the request.
-pub(super) fn other_model(body: &[u8]) -> Option<String> {
+/// Returns what of a form decides access and money; how much input it is, is not known in any case.
+pub(super) fn form_findings(body: &[u8]) -> RequestFindings {
     let fields = decode(body).unwrap_or_default();
     let mut names = fields.iter().map(|field| field.name);
-    let found = names.find(|name| *name != "model" && names_model(name));
-    found.map(|name| truncated(name).into_owned())
+    let found = names.find(|name| *name != "model" && names_model(name, true));
+    RequestFindings {
+        other_model: found.map(|name| truncated(name).into_owned()),
+        ..RequestFindings::default()
+    }
 }
 
 /// Summarizes a form. Few bytes may be a long recording: what the upstream counts of it is not known before.

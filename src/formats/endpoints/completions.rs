@@ -1,36 +1,42 @@
 //! OpenAI Completions, `POST /v1/completions`: text that continues a prompt.
 
+use std::sync::LazyLock;
+
 use smallvec::SmallVec;
 
+use super::index_fields;
 use crate::formats::chat::{CompletionUsage, decode_error, decode_model_name, request_usage};
 use crate::formats::token_input::TokenInput;
 use crate::formats::{
     InputSummary, Observation, OutputLimit, ResponseObserver, RoutingFields, decode_event_data,
     decode_unique_fields, missing_content, set_field,
 };
-use crate::json::{Edit, Present, RawJson, from_json};
+use crate::json::{Edit, FieldIndex, Present, RawJson, from_json};
 use crate::model::ApiError;
 
-pub(super) const FIELDS: [&str; 18] = [
-    "model",
-    "prompt",
-    "best_of",
-    "echo",
-    "frequency_penalty",
-    "logit_bias",
-    "logprobs",
-    "max_tokens",
-    "n",
-    "presence_penalty",
-    "seed",
-    "stop",
-    "stream",
-    "stream_options",
-    "suffix",
-    "temperature",
-    "top_p",
-    "user",
-];
+pub(super) static FIELDS: LazyLock<FieldIndex> = LazyLock::new(|| {
+    index_fields(&[
+        "model",
+        "prompt",
+        "best_of",
+        "echo",
+        "frequency_penalty",
+        "logit_bias",
+        "logprobs",
+        "max_tokens",
+        "n",
+        "presence_penalty",
+        "seed",
+        "stop",
+        "stream",
+        "stream_options",
+        "suffix",
+        "temperature",
+        "top_p",
+        "user",
+        "service_tier",
+    ])
+});
 
 /// Decodes the fields of a request that routing and metering need. Each prompt of a list is answered, and of the
 /// best of several answers all are paid for.

@@ -4,28 +4,49 @@ mod audio;
 mod completions;
 mod response;
 
+use std::sync::LazyLock;
+
 use bytes::Bytes;
 
 use super::chat::{decode_model_name, set_model};
+use super::dearer_setting::USUAL_TIERS;
 use super::json_bytes::to_json_string;
 use super::multipart;
+use super::other_model::names_model;
 use super::{
-    InputSummary, ModelField, Observation, PassthroughEndpoint, ResponseObserver, RoutingFields,
-    decode_unique_fields,
+    InputSummary, ModelField, Observation, PassthroughEndpoint, RequestFindings, ResponseObserver,
+    RoutingFields, decode_unique_fields,
 };
-use crate::json::{Edit, JsonReader, RawJson, has_repeated_keys};
+use crate::json::{Edit, FieldIndex, JsonReader, KnownFields, NO_FIELDS, RawJson};
 use crate::model::ApiError;
 
-const RERANK_FIELDS: [&str; 8] = [
-    "model",
-    "query",
-    "documents",
-    "top_n",
-    "return_documents",
-    "max_chunks_per_doc",
-    "max_tokens_per_doc",
-    "rank_fields",
-];
+static MODERATION_FIELDS: LazyLock<FieldIndex> =
+    LazyLock::new(|| index_fields(&["model", "input", "service_tier"]));
+
+static RERANK_FIELDS: LazyLock<FieldIndex> = LazyLock::new(|| {
+    index_fields(&[
+        "model",
+        "query",
+        "documents",
+        "top_n",
+        "return_documents",
+        "max_chunks_per_doc",
+        "max_tokens_per_doc",
+        "rank_fields",
+        "service_tier",
+    ])
+});
+
+/// Fields whose values are settings, or data of the client.
+fn index_fields(names: &'static [&'static str]) -> FieldIndex {
+    let known = KnownFields {
+        top: names,
+        opaque: names,
+        wanted: &[&["service_tier"]],
+        ..NO_FIELDS
+    };
+    FieldIndex::new(&known, names_model)
+}
 
 impl PassthroughEndpoint {
     /// Decodes the fields of a request that routing and the reservation of its cost need.
@@ -71,41 +92,28 @@ impl PassthroughEndpoint {
         }
     }
 
-    /// Returns the first field of a form that names another model.
-    pub fn other_model(self, body: &[u8]) -> Option<String> {
-        audio::other_model(body)
-    }
-
     /// Summarizes the input of a request.
     pub fn summarize_input(self, body: &[u8]) -> InputSummary {
-        if self.takes_recording() {
-            return audio::summarize_form(body);
-        }
-        let mut summary = match self {
+        match self {
+            _ if self.takes_recording() => audio::summarize_form(body),
             PassthroughEndpoint::Completions => completions::summarize_input(body),
             PassthroughEndpoint::Rerank => rerank_input(body),
             _ => InputSummary::default(),
-        };
-        // What is not known may be input, and of two fields of the same name the upstream may read the other one.
-        let text = str::from_utf8(body).unwrap_or_default();
-        summary.has_unseen |= !self.knows_fields_of(text) || has_repeated_keys(text);
-        summary
+        }
     }
 
-    fn knows_fields_of(self, text: &str) -> bool {
-        let known: &[&str] = match self {
+    /// Returns what of a request decides access and money.
+    pub fn findings(self, body: &[u8]) -> RequestFindings {
+        let fields = match self {
             PassthroughEndpoint::Completions => &completions::FIELDS,
-            PassthroughEndpoint::Moderations => &["model", "input"],
+            PassthroughEndpoint::Moderations => &MODERATION_FIELDS,
             PassthroughEndpoint::Rerank => &RERANK_FIELDS,
             PassthroughEndpoint::Speech => &audio::SPEECH_FIELDS,
-            PassthroughEndpoint::Transcriptions | PassthroughEndpoint::Translations => &[],
+            PassthroughEndpoint::Transcriptions | PassthroughEndpoint::Translations => {
+                return audio::form_findings(body);
+            }
         };
-        let mut is_known = true;
-        let read = JsonReader::new(text).object(|reader, key| {
-            is_known &= known.contains(&key);
-            reader.skip()
-        });
-        read.is_ok() && is_known
+        RequestFindings::of(body, fields, &[USUAL_TIERS])
     }
 
     /// Returns the edits that limit the output of a request which sets no limit of its own.

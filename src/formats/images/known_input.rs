@@ -1,9 +1,12 @@
 //! The fields of requests that the gateway knows: none of them has an upstream read or do more than the decoder finds.
 
+use std::sync::LazyLock;
+
 use super::form;
+use crate::formats::RequestFindings;
 use crate::formats::multipart;
-use crate::formats::other_model::{find_other_model, names_model};
-use crate::json::KnownFields;
+use crate::formats::other_model::names_model;
+use crate::json::{FieldIndex, KnownFields, NO_FIELDS};
 use crate::model::truncated;
 
 /// With any other field, an upstream may read or do what nobody has counted.
@@ -34,22 +37,20 @@ const KNOWN_INPUT: KnownFields = KnownFields {
     nested: &["image_url", "url", "file_id", "b64_json", "detail"],
     opaque: &[],
     types: &["image_url", "input_image"],
-    base: None,
+    ..NO_FIELDS
 };
 
-/// Returns the path of the first field that the gateway does not know.
-pub(super) fn unknown_field(body: &[u8]) -> Option<String> {
-    match multipart::is_multipart(body) {
-        true => find_in_form(body, |name| !KNOWN_INPUT.knows_top(name)),
-        false => KNOWN_INPUT.find_unknown(str::from_utf8(body).unwrap_or_default()),
-    }
-}
+static FIELDS: LazyLock<FieldIndex> = LazyLock::new(|| FieldIndex::new(&KNOWN_INPUT, names_model));
 
-/// Returns the path of the first field that names another model.
-pub(super) fn other_model(body: &[u8]) -> Option<String> {
+/// Returns what decides access and money.
+pub(super) fn findings(body: &[u8]) -> RequestFindings {
     match multipart::is_multipart(body) {
-        true => find_in_form(body, |name| name != "model" && names_model(name)),
-        false => find_other_model(body, &KNOWN_INPUT, None, &[]),
+        true => RequestFindings {
+            unknown_field: find_in_form(body, |name| !FIELDS.knows_top(name)),
+            other_model: find_in_form(body, |name| name != "model" && names_model(name, true)),
+            ..RequestFindings::default()
+        },
+        false => RequestFindings::of(body, &FIELDS, &[]),
     }
 }
 

@@ -28,9 +28,9 @@ use http::HeaderName;
 use super::chat::set_model;
 use super::multipart;
 use super::{
-    Codec, HeaderFields, InterruptedStream, Observation, Operation, RequestHead, ResponseObserver,
-    ResponseOptions, RoutingFields, StreamDecoder, StreamEncoder, ToolNameRule, UpstreamTarget,
-    to_json_string,
+    Codec, HeaderFields, InterruptedStream, Observation, Operation, RequestFindings, RequestHead,
+    ResponseObserver, ResponseOptions, RoutingFields, StreamDecoder, StreamEncoder, ToolNameRule,
+    UpstreamTarget, to_json_string,
 };
 use crate::model::{
     ApiError, FieldLocation, InputMedia, Losses, RateLimitStatus, Request, Response,
@@ -110,12 +110,8 @@ impl Codec for Images {
         error::encode_in_stream(api_error, out);
     }
 
-    fn unknown_field(&self, body: &[u8]) -> Option<String> {
-        known_input::unknown_field(body)
-    }
-
-    fn other_model(&self, body: &[u8]) -> Option<String> {
-        known_input::other_model(body)
+    fn findings(&self, body: &[u8]) -> RequestFindings {
+        known_input::findings(body)
     }
 
     fn input_media(&self, head: &RequestHead<'_>, body: &[u8]) -> Result<InputMedia, ApiError> {

@@ -1,8 +1,22 @@
 //! The fields of requests that the gateway knows: none of them has an upstream read or do more than the decoder finds.
 
+use std::sync::LazyLock;
+
 use super::text_input::TEXT_INPUT;
-use crate::formats::other_model::find_other_model;
-use crate::json::KnownFields;
+use crate::formats::RequestFindings;
+use crate::formats::other_model::names_model;
+use crate::json::{FieldIndex, KnownFields, NO_FIELDS, PlacedFields};
+
+/// Where blocks with media stand, those of tool results too, and the sources of these.
+const BLOCKS: &[&str] = &["messages.content", "messages.content.content"];
+const SOURCES: &[&str] = &["messages.content.source", "messages.content.content.source"];
+
+/// The values of `speed`, `inference_geo` and `service_tier` that do not change the price of a request.
+const USUAL: [&[&str]; 3] = [
+    &["standard"],
+    &["global"],
+    &["standard_only", "auto", "standard"],
+];
 
 /// Beside the fields of text those of media, of tools and of what is left out of the conversation. With any
 /// other field, an upstream may read or do what nobody has counted.
@@ -19,11 +33,7 @@ const KNOWN_INPUT: KnownFields = KnownFields {
         "anthropic_beta",
     ],
     nested: &[
-        "source",
-        "data",
         "media_type",
-        "url",
-        "file_id",
         "title",
         "context",
         "display",
@@ -65,15 +75,51 @@ const KNOWN_INPUT: KnownFields = KnownFields {
         "all",
         "direct",
     ],
+    placed: &[
+        PlacedFields {
+            names: &["source"],
+            kind: Some("image"),
+            at: BLOCKS,
+        },
+        PlacedFields {
+            names: &["source"],
+            kind: Some("document"),
+            at: BLOCKS,
+        },
+        PlacedFields {
+            names: &["data", "url", "file_id"],
+            kind: Some("base64"),
+            at: SOURCES,
+        },
+        PlacedFields {
+            names: &["data", "url", "file_id"],
+            kind: Some("text"),
+            at: SOURCES,
+        },
+        PlacedFields {
+            names: &["data", "url", "file_id"],
+            kind: Some("url"),
+            at: SOURCES,
+        },
+        PlacedFields {
+            names: &["data", "url", "file_id"],
+            kind: Some("file"),
+            at: SOURCES,
+        },
+        PlacedFields {
+            names: &["data"],
+            kind: Some("redacted_thinking"),
+            at: BLOCKS,
+        },
+    ],
+    wanted: &[&["speed"], &["inference_geo"], &["service_tier"]],
     base: Some(&TEXT_INPUT),
+    ..NO_FIELDS
 };
 
-/// Returns the path of the first field that the gateway does not know.
-pub(super) fn unknown_field(body: &[u8]) -> Option<String> {
-    KNOWN_INPUT.find_unknown(str::from_utf8(body).unwrap_or_default())
-}
+static FIELDS: LazyLock<FieldIndex> = LazyLock::new(|| FieldIndex::new(&KNOWN_INPUT, names_model));
 
-/// Returns the path of the first field that names another model.
-pub(super) fn other_model(body: &[u8]) -> Option<String> {
-    find_other_model(body, &KNOWN_INPUT, None, &[])
+/// Returns what decides access and money.
+pub(super) fn findings(body: &[u8]) -> RequestFindings {
+    RequestFindings::of(body, &FIELDS, &USUAL)
 }

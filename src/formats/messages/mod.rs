@@ -48,8 +48,8 @@ use super::chat;
 use super::field_placement::place_fields;
 use super::images_only::images_only;
 use super::{
-    Capabilities, Codec, DearerSetting, FieldPlacement, HeaderFields, InterruptedStream,
-    MessagesVersion, Observation, Operation, RequestHead, ResponseObserver, ResponseOptions,
+    Capabilities, Codec, FieldPlacement, HeaderFields, InterruptedStream, MessagesVersion,
+    Observation, Operation, RequestFindings, RequestHead, ResponseObserver, ResponseOptions,
     RoutingFields, StreamDecoder, StreamEncoder, TokenCounter, ToolNameRule, UpstreamTarget,
 };
 use crate::json::Edit;
@@ -146,20 +146,8 @@ impl Codec for Messages {
         }
     }
 
-    fn has_only_text_input(&self, body: &str) -> bool {
-        text_input::TEXT_INPUT.are_all_of(body)
-    }
-
-    fn unknown_field(&self, body: &[u8]) -> Option<String> {
-        known_input::unknown_field(body)
-    }
-
-    fn other_model(&self, body: &[u8]) -> Option<String> {
-        known_input::other_model(body)
-    }
-
-    fn dearer_setting(&self, body: &[u8]) -> Result<Option<DearerSetting>, ApiError> {
-        settings::dearer_setting(body)
+    fn findings(&self, body: &[u8]) -> RequestFindings {
+        known_input::findings(body)
     }
 
     fn limit_output(

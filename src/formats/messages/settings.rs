@@ -2,8 +2,7 @@
 
 use serde::Serialize;
 
-use crate::formats::dearer_setting::find_dearer;
-use crate::formats::{DearerSetting, MessagesVersion, UpstreamTarget};
+use crate::formats::{MessagesVersion, UpstreamTarget};
 use crate::json::{Fields, Path};
 use crate::model::{ApiError, FieldLocation, Labels, Losses, Sampling, Setting, Text};
 
@@ -119,18 +118,6 @@ pub(super) fn report_unsupported(sampling: &Sampling<'_>, losses: &mut Losses) {
             losses.dropped(FieldLocation::Setting(setting));
         }
     }
-}
-
-/// The settings that change the price of a request, with the values that do not.
-const PRICED: [(&[&str], &[&str]); 3] = [
-    (&["speed"], &["standard"]),
-    (&["inference_geo"], &["global"]),
-    (&["service_tier"], &["standard_only", "auto", "standard"]),
-];
-
-/// Finds a setting for which an upstream charges more.
-pub(super) fn dearer_setting(body: &[u8]) -> Result<Option<DearerSetting>, ApiError> {
-    find_dearer(body, PRICED)
 }
 
 /// Decodes `metadata` and `service_tier`.

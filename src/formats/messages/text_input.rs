@@ -1,6 +1,6 @@
 //! Recognises requests whose input is all in the body, and all text.
 
-use crate::json::KnownFields;
+use crate::json::{KnownFields, NO_FIELDS};
 
 /// The fields of conversations in text with tools of the client. None of them refers to other input, or holds media.
 pub(super) const TEXT_INPUT: KnownFields = KnownFields {
@@ -57,5 +57,5 @@ pub(super) const TEXT_INPUT: KnownFields = KnownFields {
         "custom",
         "json_schema",
     ],
-    base: None,
+    ..NO_FIELDS
 };

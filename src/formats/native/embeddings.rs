@@ -1,5 +1,7 @@
 //! Embeddings: `POST /v1beta/models/{model}:embedContent` and `:batchEmbedContents`.
 
+use std::sync::LazyLock;
+
 use serde::Serialize;
 
 use super::error;
@@ -11,12 +13,12 @@ use crate::formats::json_bytes::to_json_bytes;
 use crate::formats::other_model::names_model;
 use crate::formats::{
     EmbedMethod, EmbeddingCodec, EmbeddingOptions, EmbeddingSummary, ModelField,
-    ObservedEmbeddings, UpstreamTarget, chat, decode_response_body, decode_unique_fields,
-    decode_unique_item, to_json_string,
+    ObservedEmbeddings, RequestFindings, UpstreamTarget, chat, decode_response_body,
+    decode_unique_fields, decode_unique_item, to_json_string,
 };
 use crate::json::{
-    DecodeResult, FieldMatch, Fields, FromJson, JsonReader, Node, Path, Present, RawJson,
-    UniqueField, decode_json, find_field, from_json, has_repeated_keys,
+    DecodeResult, FieldIndex, Fields, FromJson, JsonReader, KnownFields, NO_FIELDS, Node, Path,
+    PlacedFields, Present, RawJson, UniqueField, decode_json, from_json,
 };
 use crate::model::{
     ApiError, EmbeddingRequest, Embeddings, FieldLocation, Losses, Text, truncated,
@@ -31,6 +33,48 @@ const TITLE: FieldNames = &["title"];
 const AUTO_TRUNCATE: FieldNames = &["autoTruncate", "auto_truncate"];
 /// Newer clients put the settings of a request in here.
 const CONFIG: FieldNames = &["embedContentConfig", "embed_content_config"];
+
+/// The fields of both methods. Each request of a batch has those of a single one; its model is compared with that of the
+/// path, and no other place may name one.
+const KNOWN_INPUT: KnownFields = KnownFields {
+    top: &[
+        "model",
+        "content",
+        "requests",
+        "outputDimensionality",
+        "output_dimensionality",
+        "taskType",
+        "task_type",
+        "title",
+        "autoTruncate",
+        "auto_truncate",
+        "embedContentConfig",
+        "embed_content_config",
+    ],
+    nested: &[
+        "content",
+        "role",
+        "parts",
+        "text",
+        "outputDimensionality",
+        "output_dimensionality",
+        "taskType",
+        "task_type",
+        "title",
+        "autoTruncate",
+        "auto_truncate",
+        "embedContentConfig",
+        "embed_content_config",
+    ],
+    placed: &[PlacedFields {
+        names: &["model"],
+        kind: None,
+        at: &["requests"],
+    }],
+    ..NO_FIELDS
+};
+
+static FIELDS: LazyLock<FieldIndex> = LazyLock::new(|| FieldIndex::new(&KNOWN_INPUT, names_model));
 
 /// The codec of both methods.
 pub(super) struct NativeEmbeddings;
@@ -67,8 +111,6 @@ impl EmbeddingCodec for NativeEmbeddings {
                 }
             }
         }
-        // Of two fields of the same name, the upstream may read the other one.
-        summary.input.has_unseen |= has_repeated_keys(str::from_utf8(body).unwrap_or_default());
         Ok((None, summary))
     }
 
@@ -174,13 +216,8 @@ impl EmbeddingCodec for NativeEmbeddings {
         })
     }
 
-    fn further_model(&self, body: &[u8]) -> Option<String> {
-        let text = str::from_utf8(body).unwrap_or_default();
-        find_field(text, &|key, _| match key {
-            "model" | "content" => FieldMatch::Skip,
-            key if names_model(key) => FieldMatch::Found,
-            _ => FieldMatch::Enter,
-        })
+    fn findings(&self, body: &[u8]) -> RequestFindings {
+        RequestFindings::of(body, &FIELDS, &[])
     }
 
     fn encode_model_reference(&self, model: &str) -> Vec<u8> {

@@ -1,8 +1,37 @@
 //! The fields of requests that the gateway knows: none of them has an upstream read or do more than the decoder finds.
 
+use std::sync::LazyLock;
+
 use super::text_input::TEXT_INPUT;
-use crate::formats::other_model::find_other_model;
-use crate::json::KnownFields;
+use crate::formats::RequestFindings;
+use crate::formats::other_model::names_model;
+use crate::json::{FieldIndex, KnownFields, NO_FIELDS, PlacedFields};
+
+/// Where parts with media stand, those of the responses of functions too, and what holds the media.
+const PARTS: &[&str] = &[
+    "contents.parts",
+    "contents.parts.functionResponse.parts",
+    "contents.parts.function_response.parts",
+];
+const INLINE_DATA: &[&str] = &[
+    "contents.parts.inlineData",
+    "contents.parts.inline_data",
+    "contents.parts.functionResponse.parts.inlineData",
+    "contents.parts.functionResponse.parts.inline_data",
+    "contents.parts.function_response.parts.inlineData",
+    "contents.parts.function_response.parts.inline_data",
+];
+const FILE_DATA: &[&str] = &[
+    "contents.parts.fileData",
+    "contents.parts.file_data",
+    "contents.parts.functionResponse.parts.fileData",
+    "contents.parts.functionResponse.parts.file_data",
+    "contents.parts.function_response.parts.fileData",
+    "contents.parts.function_response.parts.file_data",
+];
+
+/// The service tiers that cost no more than the prices of a model.
+const USUAL_TIERS: &[&str] = &["standard", "flex", "unspecified"];
 
 /// Beside the fields of text those of media, of code in earlier turns and of settings. With any
 /// other field, an upstream may read or do what nobody has counted.
@@ -17,17 +46,10 @@ const KNOWN_INPUT: KnownFields = KnownFields {
         "model_armor_config",
     ],
     nested: &[
-        "inlineData",
-        "inline_data",
-        "data",
         "mimeType",
         "mime_type",
         "displayName",
         "display_name",
-        "fileData",
-        "file_data",
-        "fileUri",
-        "file_uri",
         "responseModalities",
         "response_modalities",
         "mediaResolution",
@@ -67,15 +89,32 @@ const KNOWN_INPUT: KnownFields = KnownFields {
         "model_armor_config",
     ],
     types: &[],
+    placed: &[
+        PlacedFields {
+            names: &["inlineData", "inline_data", "fileData", "file_data"],
+            kind: None,
+            at: PARTS,
+        },
+        PlacedFields {
+            names: &["data"],
+            kind: None,
+            at: INLINE_DATA,
+        },
+        PlacedFields {
+            names: &["fileUri", "file_uri"],
+            kind: None,
+            at: FILE_DATA,
+        },
+    ],
+    wanted: &[&["serviceTier", "service_tier"]],
+    turns: Some("contents"),
     base: Some(&TEXT_INPUT),
+    ..NO_FIELDS
 };
 
-/// Returns the path of the first field that the gateway does not know.
-pub(super) fn unknown_field(body: &[u8]) -> Option<String> {
-    KNOWN_INPUT.find_unknown(str::from_utf8(body).unwrap_or_default())
-}
+static FIELDS: LazyLock<FieldIndex> = LazyLock::new(|| FieldIndex::new(&KNOWN_INPUT, names_model));
 
-/// Returns the path of the first field that names another model.
-pub(super) fn other_model(body: &[u8]) -> Option<String> {
-    find_other_model(body, &KNOWN_INPUT, Some("contents"), &[])
+/// Returns what decides access and money.
+pub(super) fn findings(body: &[u8]) -> RequestFindings {
+    RequestFindings::of(body, &FIELDS, &[USUAL_TIERS])
 }

@@ -46,10 +46,9 @@ use std::ops::Range;
 use http::HeaderName;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
-use super::dearer_setting::find_dearer;
 use super::{
-    Capabilities, Codec, DearerSetting, EmbedMethod, EmbeddingCodec, Framing, InterruptedStream,
-    Observation, Operation, RequestHead, ResponseObserver, ResponseOptions, RoutingFields,
+    Capabilities, Codec, EmbedMethod, EmbeddingCodec, Framing, InterruptedStream, Observation,
+    Operation, RequestFindings, RequestHead, ResponseObserver, ResponseOptions, RoutingFields,
     StreamDecoder, StreamEncoder, TokenCounter, ToolNameRule, UpstreamTarget,
 };
 use crate::json::Edit;
@@ -157,26 +156,8 @@ impl Codec for Native {
         false
     }
 
-    fn has_only_text_input(&self, body: &str) -> bool {
-        text_input::TEXT_INPUT.are_all_of(body)
-    }
-
-    fn unknown_field(&self, body: &[u8]) -> Option<String> {
-        known_input::unknown_field(body)
-    }
-
-    fn other_model(&self, body: &[u8]) -> Option<String> {
-        known_input::other_model(body)
-    }
-
-    fn dearer_setting(&self, body: &[u8]) -> Result<Option<DearerSetting>, ApiError> {
-        find_dearer(
-            body,
-            [(
-                &["serviceTier", "service_tier"],
-                &["standard", "flex", "unspecified"],
-            )],
-        )
+    fn findings(&self, body: &[u8]) -> RequestFindings {
+        known_input::findings(body)
     }
 
     fn limit_output(

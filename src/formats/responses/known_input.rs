@@ -1,10 +1,18 @@
 //! The fields of requests that the gateway knows: none of them has an upstream read or do more than the decoder finds.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
 use super::text_input::TEXT_INPUT;
-use crate::formats::other_model::find_other_model;
-use crate::json::{KnownFields, Present, RawJson, decode_json, from_json};
+use crate::formats::RequestFindings;
+use crate::formats::dearer_setting::USUAL_TIERS;
+use crate::formats::other_model::names_model;
+use crate::json::{
+    FieldIndex, KnownFields, NO_FIELDS, PlacedFields, Present, RawJson, decode_json, from_json,
+};
+
+/// Where parts with media stand: in messages, and in the output of tools.
+const PARTS: &[&str] = &["input.content", "input.output"];
 
 /// Beside the fields of text those of media, of earlier responses and of settings. With any
 /// other field, an upstream may read or do what nobody has counted.
@@ -18,12 +26,8 @@ const KNOWN_INPUT: KnownFields = KnownFields {
     ],
     nested: &[
         "id",
-        "image_url",
         "detail",
-        "file_data",
         "filename",
-        "file_url",
-        "file_id",
         "refusal",
         "phase",
         "namespace",
@@ -54,15 +58,34 @@ const KNOWN_INPUT: KnownFields = KnownFields {
         "refusal",
         "namespace",
     ],
+    placed: &[
+        PlacedFields {
+            names: &["image_url", "file_data", "file_url", "file_id"],
+            kind: Some("input_image"),
+            at: PARTS,
+        },
+        PlacedFields {
+            names: &["image_url", "file_data", "file_url", "file_id"],
+            kind: Some("input_file"),
+            at: PARTS,
+        },
+    ],
+    wanted: &[&["service_tier"]],
+    stored: Some(("reasoning", "encrypted_content")),
     base: Some(&TEXT_INPUT),
+    ..NO_FIELDS
 };
 
-/// Returns the path of the first field that the gateway does not know, or of reasoning that the upstream keeps.
-pub(super) fn unknown_field(body: &[u8]) -> Option<String> {
-    let text = str::from_utf8(body).unwrap_or_default();
-    KNOWN_INPUT
-        .find_unknown(text)
-        .or_else(|| find_stored_reasoning(text))
+static FIELDS: LazyLock<FieldIndex> = LazyLock::new(|| FieldIndex::new(&KNOWN_INPUT, names_model));
+
+/// Returns what decides access and money. Reasoning that the upstream keeps counts as a field that is not known.
+pub(super) fn findings(body: &[u8]) -> RequestFindings {
+    let mut findings = RequestFindings::of(body, &FIELDS, &[USUAL_TIERS]);
+    if findings.has_stored_item && findings.unknown_field.is_none() {
+        let text = str::from_utf8(body).unwrap_or_default();
+        findings.unknown_field = find_stored_reasoning(text);
+    }
+    findings
 }
 
 from_json! {
@@ -102,9 +125,4 @@ fn find_stored_reasoning(text: &str) -> Option<String> {
     };
     let at = items.iter().position(is_stored)?;
     Some(format!("input[{at}].id"))
-}
-
-/// Returns the path of the first field that names another model.
-pub(super) fn other_model(body: &[u8]) -> Option<String> {
-    find_other_model(body, &KNOWN_INPUT, None, &[])
 }

@@ -37,10 +37,9 @@ mod usage;
 use http::HeaderName;
 
 use self::stream::{ResponsesStreamDecoder, ResponsesStreamEncoder};
-use super::dearer_setting::{USUAL_TIERS, find_dearer};
 use super::{
-    Capabilities, Codec, ConversationCodec, DearerSetting, EmbeddingCodec, HeaderFields,
-    InterruptedStream, Observation, Operation, RequestHead, ResponseObserver, ResponseOptions,
+    Capabilities, Codec, ConversationCodec, EmbeddingCodec, HeaderFields, InterruptedStream,
+    Observation, Operation, RequestFindings, RequestHead, ResponseObserver, ResponseOptions,
     RoutingFields, StreamDecoder, StreamEncoder, TokenCounter, ToolNameRule, UpstreamTarget, chat,
 };
 use crate::json::Edit;
@@ -119,20 +118,8 @@ impl Codec for Responses {
         passthrough::encode_error(api_error, passed, out);
     }
 
-    fn has_only_text_input(&self, body: &str) -> bool {
-        text_input::TEXT_INPUT.are_all_of(body)
-    }
-
-    fn unknown_field(&self, body: &[u8]) -> Option<String> {
-        known_input::unknown_field(body)
-    }
-
-    fn other_model(&self, body: &[u8]) -> Option<String> {
-        known_input::other_model(body)
-    }
-
-    fn dearer_setting(&self, body: &[u8]) -> Result<Option<DearerSetting>, ApiError> {
-        find_dearer(body, [(&["service_tier"], USUAL_TIERS)])
+    fn findings(&self, body: &[u8]) -> RequestFindings {
+        known_input::findings(body)
     }
 
     fn limit_output(

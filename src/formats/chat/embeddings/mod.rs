@@ -5,10 +5,9 @@ mod response;
 #[cfg(test)]
 mod tests;
 
-use crate::formats::chat::known_input;
 use crate::formats::{
     EmbedMethod, EmbeddingCodec, EmbeddingOptions, EmbeddingSummary, ModelField,
-    ObservedEmbeddings, UpstreamTarget, to_json_string,
+    ObservedEmbeddings, RequestFindings, UpstreamTarget, to_json_string,
 };
 use crate::model::{ApiError, EmbeddingRequest, Embeddings, Losses};
 
@@ -58,8 +57,8 @@ impl EmbeddingCodec for EmbeddingsEndpoint {
         response::observe(body, summary)
     }
 
-    fn further_model(&self, body: &[u8]) -> Option<String> {
-        known_input::other_model(body)
+    fn findings(&self, body: &[u8]) -> RequestFindings {
+        request::findings(body)
     }
 
     fn encode_model_reference(&self, model: &str) -> Vec<u8> {

@@ -1,16 +1,37 @@
 //! Requests: `input` is a text, a list of texts, a list of tokens, or a list of such lists.
 
+use std::sync::LazyLock;
+
 use serde::Serialize;
 
 use crate::formats::chat::passthrough::decode_model_name;
+use crate::formats::dearer_setting::USUAL_TIERS;
 use crate::formats::embedding_codec::check_count;
 use crate::formats::json_bytes::to_json_bytes;
+use crate::formats::other_model::names_model;
 use crate::formats::token_input::TokenInput;
-use crate::formats::{EmbeddingSummary, ModelField, UpstreamTarget, decode_unique_fields};
-use crate::json::{Fields, JsonReader, Node, RawJson, has_repeated_keys};
+use crate::formats::{
+    EmbeddingSummary, ModelField, RequestFindings, UpstreamTarget, decode_unique_fields,
+};
+use crate::json::{FieldIndex, Fields, JsonReader, KnownFields, NO_FIELDS, Node, RawJson};
 use crate::model::{ApiError, EmbeddingRequest, FieldLocation, Json, Losses, Text};
 
-const FIELDS: [&str; 5] = ["model", "input", "dimensions", "encoding_format", "user"];
+const KNOWN_INPUT: KnownFields = KnownFields {
+    top: &[
+        "model",
+        "input",
+        "dimensions",
+        "encoding_format",
+        "user",
+        "service_tier",
+    ],
+    opaque: &["metadata"],
+    wanted: &[&["service_tier"]],
+    ..NO_FIELDS
+};
+
+static FIELDS: LazyLock<FieldIndex> = LazyLock::new(|| FieldIndex::new(&KNOWN_INPUT, names_model));
+
 const BASE64: &str = "base64";
 const FLOAT: &str = "float";
 
@@ -46,15 +67,18 @@ pub(super) fn summarize(
         check_count("input", input.inputs)?;
         summary.inputs = Some(input.inputs);
     }
-    // Of two fields of the same name, the upstream may read the other one; and one that is not known may be input.
-    summary.input.has_unseen |= has_repeated_keys(text) || !has_known_fields_only(text);
     Ok((model.transpose()?, summary))
+}
+
+/// Returns what decides access and money.
+pub(super) fn findings(body: &[u8]) -> RequestFindings {
+    RequestFindings::of(body, &FIELDS, &[USUAL_TIERS])
 }
 
 fn has_known_fields_only(text: &str) -> bool {
     let mut is_known = true;
     let read = JsonReader::new(text).object(|reader, key| {
-        is_known &= FIELDS.contains(&key);
+        is_known &= FIELDS.knows_top(key);
         reader.skip()
     });
     read.is_ok() && is_known

@@ -1,0 +1,51 @@
+//! What of a request decides access and money beside the fields for routing, found in one pass over its body.
+
+use super::dearer_setting::{DearerSetting, find_dearer};
+use crate::json::{FieldIndex, scan_body};
+use crate::model::ApiError;
+
+/// Such findings. They hold for an upstream of the client's format, which gets the body as it is.
+#[derive(Debug, Clone, Default)]
+pub struct RequestFindings {
+    /// The path of the first field that the gateway does not know, or not at its place, or that its object has twice. The
+    /// upstream may know it, and read or do more for it than the body tells.
+    pub unknown_field: Option<String>,
+    /// The path of the first field that names a model beside the one that the request is for.
+    pub other_model: Option<String>,
+    /// The input is all in the body, and all text. `false`: not for sure.
+    pub has_only_text: bool,
+    /// It has an item that stands for one which the upstream keeps, or may have one.
+    pub(super) has_stored_item: bool,
+    /// The setting for which an upstream may charge more than the prices of the model.
+    pub(super) dearer: Option<DearerSetting>,
+    /// The error for a setting that parsers may read in two ways.
+    pub(super) refused: Option<ApiError>,
+}
+
+impl RequestFindings {
+    /// Reads a body. `usual`: the values of the first of the wanted fields that have the usual prices.
+    pub(super) fn of(
+        body: &[u8],
+        index: &FieldIndex,
+        usual: &[&[&'static str]],
+    ) -> RequestFindings {
+        let text = str::from_utf8(body).unwrap_or_default();
+        let scan = scan_body(text, index);
+        RequestFindings {
+            dearer: find_dearer(&scan.wanted, usual),
+            unknown_field: scan.unknown_field,
+            other_model: scan.other_model,
+            has_only_text: scan.is_text,
+            has_stored_item: scan.has_stored_item,
+            refused: scan.refused,
+        }
+    }
+
+    /// Returns the setting for which an upstream may charge more than the prices of the model, if there is one.
+    pub fn dearer_setting(&self) -> Result<Option<&DearerSetting>, ApiError> {
+        match &self.refused {
+            Some(api_error) => Err(api_error.clone()),
+            None => Ok(self.dearer.as_ref()),
+        }
+    }
+}

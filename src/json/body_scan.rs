@@ -1,0 +1,299 @@
+//! Reads a body once for all in it that decides access or money.
+
+use std::borrow::Cow;
+
+use smallvec::SmallVec;
+
+use super::known_fields::{FieldIndex, Knowledge};
+use super::path::Path;
+use super::reader::{DecodeResult, JsonReader};
+use super::unique_fields::{UniqueField, refuse_other_case};
+use crate::model::{ApiError, truncated};
+
+/// What a body has.
+#[derive(Debug, Default)]
+pub struct BodyScan<'a> {
+    /// The path of the first field that is not known, that is not known at its place, or that its object has twice; an empty one
+    /// where the text is no JSON.
+    pub unknown_field: Option<String>,
+    /// The path of the first field that names a model beside the one that the body is for. A field that is `null` is as
+    /// good as none.
+    pub other_model: Option<String>,
+    /// Has no fields but those of text.
+    pub is_text: bool,
+    /// It has an item of the type that an upstream may keep, with an `id` and without its content.
+    pub has_stored_item: bool,
+    /// The wanted fields of the body itself, in the order of their names.
+    pub wanted: SmallVec<[UniqueField<'a>; 6]>,
+    /// The error for one of them that stands there twice, or in another case.
+    pub refused: Option<ApiError>,
+}
+
+/// Reads a body by the fields that are known.
+pub fn scan_body<'a>(text: &'a str, index: &FieldIndex) -> BodyScan<'a> {
+    let wanted = index.known.wanted.iter();
+    let mut scanner = BodyScanner {
+        index,
+        found: BodyScan {
+            is_text: true,
+            wanted: wanted.map(|names| UniqueField::absent(names[0])).collect(),
+            ..BodyScan::default()
+        },
+    };
+    let mut reader = JsonReader::new(text);
+    let read = scanner.read_body(&mut reader).and_then(|()| reader.end());
+    if read.is_err() {
+        scanner.note_unknown(&Path::Root);
+    }
+    scanner.found
+}
+
+struct BodyScanner<'i, 'a> {
+    index: &'i FieldIndex,
+    found: BodyScan<'a>,
+}
+
+/// What is looked for in a value.
+#[derive(Clone, Copy)]
+struct Search {
+    /// Fields that are not known, since the value is of a known one.
+    unknown: bool,
+    models: bool,
+}
+
+/// The numbers of the known fields that an object has.
+#[derive(Default)]
+struct FieldNumbers([u64; 4]);
+
+impl FieldNumbers {
+    /// Tells whether a number is new.
+    const fn insert(&mut self, number: u8) -> bool {
+        let (word, bit) = (number as usize / 64, 1 << (number % 64));
+        let is_new = self.0[word] & bit == 0;
+        self.0[word] |= bit;
+        is_new
+    }
+}
+
+/// What of an object is judged at its end.
+#[derive(Default)]
+struct ObjectFindings<'a> {
+    numbers: FieldNumbers,
+    kind: Option<Cow<'a, str>>,
+    /// Those of its fields that are known in some places only.
+    placed: SmallVec<[&'static str; 2]>,
+    has_id: bool,
+    has_content: bool,
+}
+
+impl<'a> BodyScanner<'_, 'a> {
+    fn read_body(&mut self, reader: &mut JsonReader<'a>) -> DecodeResult {
+        let mut numbers = FieldNumbers::default();
+        reader.object(|reader, key| {
+            let path = Path::Key(&Path::Root, key);
+            let entry = self.index.find(key);
+            let known = entry.filter(|(_, entry)| entry.top != Knowledge::Unknown);
+            let Some((name, entry)) = known else {
+                let is_opaque = entry.is_some_and(|(_, entry)| entry.is_opaque);
+                if self.found.refused.is_none() {
+                    let wanted = self.index.known.wanted;
+                    refuse_other_case(key, None, wanted, &mut self.found.refused);
+                }
+                return self.read_unknown(reader, key, is_opaque, &path, true);
+            };
+            self.found.is_text &= entry.top == Knowledge::Text;
+            if !numbers.insert(entry.number) {
+                self.note_unknown(&path);
+            }
+            self.keep_wanted(name, reader);
+            match entry.is_opaque {
+                true => reader.skip(),
+                false => {
+                    let models = self.index.known.turns != Some(name);
+                    let search = Search {
+                        unknown: true,
+                        models,
+                    };
+                    self.read(reader, &path, search)
+                }
+            }
+        })
+    }
+
+    fn keep_wanted(&mut self, name: &'static str, reader: &JsonReader<'a>) {
+        let mut wanted = self.index.known.wanted.iter();
+        if let Some(at) = wanted.position(|names| names.contains(&name))
+            && self.found.refused.is_none()
+        {
+            // Whether it can be read, the rest of the search finds out.
+            let field = &mut self.found.wanted[at];
+            let _ = field.take(name, &mut reader.clone(), &mut self.found.refused);
+        }
+    }
+
+    fn read(
+        &mut self,
+        reader: &mut JsonReader<'a>,
+        path: &Path<'_>,
+        search: Search,
+    ) -> DecodeResult {
+        match reader.peek() {
+            Some(b'{') if search.unknown => self.read_known_object(reader, path, search),
+            Some(b'{') if search.models => reader.object(|reader, key| {
+                let is_opaque = self
+                    .index
+                    .find(key)
+                    .is_some_and(|(_, entry)| entry.is_opaque);
+                self.read_unknown(reader, key, is_opaque, &Path::Key(path, key), false)
+            }),
+            Some(b'[') => {
+                let mut count = 0;
+                reader.array(|reader| {
+                    let item = Path::Index(path, count);
+                    count += 1;
+                    self.read(reader, &item, search)
+                })
+            }
+            _ => reader.skip(),
+        }
+    }
+
+    fn read_known_object(
+        &mut self,
+        reader: &mut JsonReader<'a>,
+        path: &Path<'_>,
+        search: Search,
+    ) -> DecodeResult {
+        let mut object = ObjectFindings::default();
+        reader.object(|reader, key| match key {
+            "type" => self.read_type(reader, path, &mut object),
+            _ => self.read_field(reader, key, path, search, &mut object),
+        })?;
+        self.judge(&object, path);
+        Ok(())
+    }
+
+    fn read_type(
+        &mut self,
+        reader: &mut JsonReader<'a>,
+        object: &Path<'_>,
+        found: &mut ObjectFindings<'a>,
+    ) -> DecodeResult {
+        // A value of another kind, or with half a character, is passed over.
+        let mut ahead = reader.clone();
+        let kind = ahead.text().ok();
+        let known = kind.as_ref().map(|kind| self.index.find_type(kind));
+        let known = known.unwrap_or(Knowledge::Unknown);
+        if known == Knowledge::Unknown || found.kind.is_some() {
+            self.note_unknown(&Path::Key(object, "type"));
+        }
+        self.found.is_text &= known == Knowledge::Text;
+        if kind.is_none() {
+            return reader.skip();
+        }
+        found.kind = kind;
+        *reader = ahead;
+        Ok(())
+    }
+
+    fn read_field(
+        &mut self,
+        reader: &mut JsonReader<'a>,
+        key: &str,
+        object: &Path<'_>,
+        search: Search,
+        found: &mut ObjectFindings<'a>,
+    ) -> DecodeResult {
+        let path = Path::Key(object, key);
+        let entry = self.index.find(key);
+        let Some((name, entry)) = entry.filter(|(name, entry)| match entry.is_placed {
+            true => self.index.is_in_place(name, object),
+            false => entry.nested != Knowledge::Unknown,
+        }) else {
+            let is_opaque = entry.is_some_and(|(_, entry)| entry.is_opaque);
+            self.note_unknown(&path);
+            return match search.models {
+                true => self.read_unknown(reader, key, is_opaque, &path, false),
+                false => reader.skip(),
+            };
+        };
+        self.found.is_text &= entry.nested == Knowledge::Text;
+        if !found.numbers.insert(entry.number) {
+            self.note_unknown(&path);
+        }
+        if entry.is_placed && reader.peek() != Some(b'n') {
+            found.placed.push(name);
+        }
+        if let Some((_, content)) = self.index.known.stored {
+            found.has_id |= name == "id" && reader.peek() != Some(b'n');
+            if name == content {
+                let written = reader.raw()?;
+                found.has_content = written.len() > 2 && written.starts_with('"');
+                return Ok(());
+            }
+        }
+        match entry.is_opaque {
+            true => reader.skip(),
+            false => self.read(reader, &path, search),
+        }
+    }
+
+    /// Reads a field that is not known, in whose value an upstream may find a model.
+    fn read_unknown(
+        &mut self,
+        reader: &mut JsonReader<'a>,
+        key: &str,
+        is_opaque: bool,
+        path: &Path<'_>,
+        is_top: bool,
+    ) -> DecodeResult {
+        self.note_unknown(path);
+        if is_opaque {
+            return reader.skip();
+        }
+        if (self.index.names_model)(key, is_top) {
+            if reader.peek() != Some(b'n') && self.found.other_model.is_none() {
+                self.found.other_model = Some(printed(path));
+            }
+            return reader.skip();
+        }
+        let search = Search {
+            unknown: false,
+            models: true,
+        };
+        self.read(reader, path, search)
+    }
+
+    fn judge(&mut self, object: &ObjectFindings<'_>, path: &Path<'_>) {
+        let kind = object.kind.as_deref();
+        if !object.placed.is_empty() && !self.index.allows(&object.placed, kind, path) {
+            self.note_unknown(&Path::Key(path, object.placed[0]));
+        }
+        if let Some((stored, _)) = self.index.known.stored {
+            let is_stored = kind == Some(stored) && object.has_id && !object.has_content;
+            self.found.has_stored_item |= is_stored;
+        }
+    }
+
+    fn note_unknown(&mut self, path: &Path<'_>) {
+        self.found.is_text = false;
+        if self.found.unknown_field.is_none() {
+            self.found.unknown_field = Some(printed(path));
+        }
+    }
+}
+
+/// A path for an error message: the names of a client may be long.
+#[cold]
+fn printed(path: &Path<'_>) -> String {
+    match path {
+        Path::Root => String::new(),
+        Path::Index(parent, index) => format!("{}[{index}]", printed(parent)),
+        Path::Key(Path::Root, key) => truncated(key).into_owned(),
+        Path::Key(parent, key) => format!("{}.{}", printed(parent), truncated(key)),
+    }
+}
+
+#[cfg(test)]
+#[path = "tests/body_scan.rs"]
+mod tests;
