@@ -48,6 +48,34 @@ pub fn add_upstream_models(config: &mut Config, names: &DeclaredNames, warnings:
     }
 }
 
+impl ModelConfig {
+    /// What an upstream lists, with the prices, limits and settings of the entry whose id matches it. Where it goes does not
+    /// change.
+    pub fn with_settings_of(&self, entry: &ModelConfig) -> ModelConfig {
+        let mut features = self.features.clone();
+        let further = entry.features.iter();
+        features.extend(
+            further
+                .filter(|name| !self.features.contains(name))
+                .cloned(),
+        );
+        ModelConfig {
+            id: self.id.clone(),
+            aliases: Vec::new(),
+            origin: self.origin,
+            upstreams: self.upstreams.clone(),
+            fallbacks: Vec::new(),
+            features,
+            // An upstream of images has no others.
+            model_type: match self.is_image_model() {
+                true => self.model_type.clone(),
+                false => entry.model_type.clone(),
+            },
+            ..entry.clone()
+        }
+    }
+}
+
 /// The upstream for names that nothing matches: the one that is named, or in a config without `models` the only one.
 fn default_upstream(config: &Config, has_list: bool) -> Option<&UpstreamConfig> {
     let mut upstreams = config.upstreams.iter();

@@ -13,6 +13,7 @@ use super::embedding_codec::EmbeddingCodec;
 use super::field_placement::{FieldPlacement, place_fields};
 use super::header_fields::HeaderFields;
 use super::json_bytes::to_json_string;
+use super::media_kind::{may_be_image, may_be_text};
 use super::request_findings::RequestFindings;
 use super::request_options::{
     Framing, Operation, RequestHead, ResponseOptions, RoutingFields, UpstreamTarget,
@@ -115,7 +116,7 @@ pub trait Codec: Sync {
     /// the body has something that is not known, or that only an upstream of this format has.
     fn input_media(&self, head: &RequestHead<'_>, body: &[u8]) -> Result<InputMedia, ApiError> {
         let request = self.decode_request(head, body, &mut Losses::default())?;
-        Ok(request.input_media())
+        Ok(request.input_media(may_be_image, may_be_text))
     }
     /// Returns what of a request decides access and money at an upstream of this format, in one pass over its body.
     fn findings(&self, body: &[u8]) -> RequestFindings;

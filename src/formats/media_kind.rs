@@ -132,6 +132,20 @@ fn has_extension(address: &str) -> bool {
     last.is_some_and(|name| name.contains('.'))
 }
 
+/// Tells whether a link that claims to lead to an image may do so: an extension of something else says no.
+pub(super) fn may_be_image(address: &str) -> bool {
+    matches!(
+        MediaKind::of_url(address),
+        MediaKind::Image | MediaKind::Unknown
+    )
+}
+
+/// Tells whether a file that claims to be text may be it: an extension of an image, recording or document says no.
+pub(super) fn may_be_text(name: &str) -> bool {
+    let mime = mime_of_filename(name);
+    mime.is_none_or(|mime| mime.starts_with("text/") || mime == "application/json")
+}
+
 /// Converts a MIME type to lower case.
 pub(super) fn lowercase_mime(mime: Text<'_>) -> Text<'_> {
     match mime.bytes().any(|byte| byte.is_ascii_uppercase()) {
@@ -142,7 +156,35 @@ pub(super) fn lowercase_mime(mime: Text<'_>) -> Text<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::MediaKind;
+    use super::{MediaKind, may_be_image, may_be_text};
+
+    #[test]
+    fn what_claims_to_be_an_image_or_text_is_judged_by_its_name() {
+        for (address, is_image) in [
+            ("https://a.b/c.PNG", true),
+            ("https://a.b/c", true),
+            ("https://a.b/v1.2/c?name=d.mp4", true),
+            ("https://a.b/c.mp4", false),
+            ("https://a.b/c.pdf#page=1", false),
+            ("https://a.b/c.mp%34", false),
+            ("https://a.b/c.xyz", false),
+            ("https://youtu.be/1", false),
+        ] {
+            assert_eq!(may_be_image(address), is_image, "{address}");
+        }
+        for (name, is_text) in [
+            ("a.txt", true),
+            ("a.rs", true),
+            ("a.json", true),
+            ("a", true),
+            ("a.PDF", false),
+            ("a.docx", false),
+            ("a.mp3", false),
+            ("a.png", false),
+        ] {
+            assert_eq!(may_be_text(name), is_text, "{name}");
+        }
+    }
 
     #[test]
     fn a_url_tells_the_kind() {

@@ -14,6 +14,7 @@ mod dearer_setting;
 mod embedding_codec;
 mod embedding_vector;
 mod endpoints;
+mod extra_thinking;
 mod field_placement;
 mod free_text;
 mod header_fields;
@@ -54,6 +55,7 @@ pub use conversation_codec::{ConversationCodec, ConversationItems, ItemReference
 pub use dearer_setting::DearerSetting;
 pub use embedding_codec::{EmbeddingCodec, EmbeddingOptions, EmbeddingSummary, ObservedEmbeddings};
 pub use endpoints::EndpointResponse;
+pub use extra_thinking::ExtraThinking;
 pub use field_placement::FieldPlacement;
 pub use free_text::unwrap_free_text;
 pub use header_fields::HeaderFields;

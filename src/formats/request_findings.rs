@@ -1,6 +1,7 @@
 //! What of a request decides access and money beside the fields for routing, found in one pass over its body.
 
 use super::dearer_setting::{DearerSetting, find_dearer};
+use super::extra_thinking::{ExtraThinking, ThinkingSwitch, find_extra_thinking};
 use crate::json::{FieldIndex, scan_body};
 use crate::model::ApiError;
 
@@ -18,6 +19,8 @@ pub struct RequestFindings {
     pub(super) has_stored_item: bool,
     /// The setting for which an upstream may charge more than the prices of the model.
     pub(super) dearer: Option<DearerSetting>,
+    /// The most thinking that an upstream may generate beside the limit of the output.
+    pub extra_thinking: Option<ExtraThinking>,
     /// The error for a setting that parsers may read in two ways.
     pub(super) refused: Option<ApiError>,
 }
@@ -29,10 +32,22 @@ impl RequestFindings {
         index: &FieldIndex,
         usual: &[&[&'static str]],
     ) -> RequestFindings {
+        RequestFindings::with_thinking(body, index, usual, &[])
+    }
+
+    /// The same; the other wanted fields switch thinking on.
+    pub(super) fn with_thinking(
+        body: &[u8],
+        index: &FieldIndex,
+        usual: &[&[&'static str]],
+        switches: &[ThinkingSwitch],
+    ) -> RequestFindings {
         let text = str::from_utf8(body).unwrap_or_default();
         let scan = scan_body(text, index);
+        let (settings, thinking) = scan.wanted.split_at(usual.len());
         RequestFindings {
-            dearer: find_dearer(&scan.wanted, usual),
+            dearer: find_dearer(settings, usual),
+            extra_thinking: find_extra_thinking(thinking, switches),
             unknown_field: scan.unknown_field,
             other_model: scan.other_model,
             has_only_text: scan.is_text,

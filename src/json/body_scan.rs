@@ -105,7 +105,9 @@ impl<'a> BodyScanner<'_, 'a> {
             if !numbers.insert(entry.number) {
                 self.note_unknown(&path);
             }
-            self.keep_wanted(name, reader);
+            if let Some(at) = entry.wanted {
+                self.keep_wanted(at, name, reader);
+            }
             match entry.is_opaque {
                 true => reader.skip(),
                 false => {
@@ -120,11 +122,8 @@ impl<'a> BodyScanner<'_, 'a> {
         })
     }
 
-    fn keep_wanted(&mut self, name: &'static str, reader: &JsonReader<'a>) {
-        let mut wanted = self.index.known.wanted.iter();
-        if let Some(at) = wanted.position(|names| names.contains(&name))
-            && self.found.refused.is_none()
-        {
+    fn keep_wanted(&mut self, at: usize, name: &'static str, reader: &JsonReader<'a>) {
+        if self.found.refused.is_none() {
             // Whether it can be read, the rest of the search finds out.
             let field = &mut self.found.wanted[at];
             let _ = field.take(name, &mut reader.clone(), &mut self.found.refused);

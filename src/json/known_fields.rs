@@ -69,6 +69,8 @@ pub(super) struct FieldEntry {
     pub(super) nested: Knowledge,
     pub(super) is_opaque: bool,
     pub(super) is_placed: bool,
+    /// The place of its value among the wanted ones.
+    pub(super) wanted: Option<usize>,
 }
 
 /// Whether a name is known at a place.
@@ -112,6 +114,12 @@ impl FieldIndex {
         for name in known.placed.iter().flat_map(|placed| placed.names) {
             self.entry(name).is_placed = true;
         }
+        for (at, name) in known.wanted.iter().enumerate().flat_map(|(at, names)| {
+            let names = names.iter();
+            names.map(move |name| (at, name))
+        }) {
+            self.entry(name).wanted = Some(at);
+        }
         for kind in known.types {
             *self.types.entry(kind).or_default() |= level == Knowledge::Text;
         }
@@ -125,6 +133,7 @@ impl FieldIndex {
             nested: Knowledge::Unknown,
             is_opaque: false,
             is_placed: false,
+            wanted: None,
         })
     }
 

@@ -13,18 +13,27 @@ impl Request<'_> {
         turns.sum::<usize>() + self.tools.len() * PER_TOOL
     }
 
-    /// What of the input has another number of tokens than its length in the body tells.
-    pub fn input_media(&self) -> InputMedia {
+    /// What of the input has another number of tokens than its length in the body tells. `is_image_link` tells whether what
+    /// is linked as an image may be one, and `is_text_file` whether a file of this name may be text.
+    pub fn input_media(
+        &self,
+        is_image_link: fn(&str) -> bool,
+        is_text_file: fn(&str) -> bool,
+    ) -> InputMedia {
+        let names = MediaNames {
+            is_image_link,
+            is_text_file,
+        };
         let mut found = InputMedia {
             // What these find becomes input as well.
             has_unseen: self.search.is_some() || self.code_execution,
             ..InputMedia::default()
         };
         for turn in &self.turns {
-            found.add_parts(&turn.parts);
+            found.add_parts(&turn.parts, names);
         }
         if let Some(mask) = &self.output.image_options.mask {
-            found.add(mask);
+            found.add(mask, names);
         }
         found
     }
@@ -42,18 +51,25 @@ pub struct InputMedia {
     pub has_unseen: bool,
 }
 
+/// What the names of media tell.
+#[derive(Clone, Copy)]
+struct MediaNames {
+    is_image_link: fn(&str) -> bool,
+    is_text_file: fn(&str) -> bool,
+}
+
 impl InputMedia {
-    fn add_parts(&mut self, parts: &[Part<'_>]) {
+    fn add_parts(&mut self, parts: &[Part<'_>], names: MediaNames) {
         for part in parts {
             match &part.kind {
-                PartKind::Media(media) => self.add(media),
-                PartKind::Result(result) => self.add_parts(&result.parts),
+                PartKind::Media(media) => self.add(media, names),
+                PartKind::Result(result) => self.add_parts(&result.parts, names),
                 _ => {}
             }
         }
     }
 
-    fn add(&mut self, media: &Media<'_>) {
+    fn add(&mut self, media: &Media<'_>, names: MediaNames) {
         match &media.source {
             Source::Base64(data) => {
                 let is_image = media.mime.starts_with("image/");
@@ -61,12 +77,18 @@ impl InputMedia {
                 if is_image || kinds.iter().any(|kind| media.mime.starts_with(kind)) {
                     self.lengths.push(data.len() as u64);
                 }
-                // Few bytes may hold hundreds of pages, or hours of silence.
-                self.has_unseen |= !is_image && !media.mime.starts_with("text/");
+                // Few bytes may hold hundreds of pages, or hours of silence. Upstreams go by the name of a file, too: one
+                // without any is no file of text, whatever its type.
+                let is_text = || {
+                    let name = media.name.as_deref();
+                    media.mime.starts_with("text/") && name.is_some_and(names.is_text_file)
+                };
+                self.has_unseen |= !is_image && !is_text();
             }
-            Source::Url(_) | Source::File(_) if media.mime.starts_with("image/") => {
+            Source::Url(url) if media.mime.starts_with("image/") && (names.is_image_link)(url) => {
                 self.linked_images += 1;
             }
+            Source::File(_) if media.mime.starts_with("image/") => self.linked_images += 1,
             Source::Url(_) | Source::File(_) => self.has_unseen = true,
             Source::Plain(_) => {}
         }

@@ -7,6 +7,7 @@ use http::HeaderName;
 use jiff::Timestamp;
 
 use super::context::{RESERVED_TIME, RequestContext, RequestCost};
+use super::thinking_output::{explain_thinking, max_thinking};
 use crate::access::{self, Leases, PendingReservation, Reserve};
 use crate::formats::{DearerSetting, HeaderFields, Operation};
 use crate::metrics::ServedRequest;
@@ -18,6 +19,9 @@ use crate::translate::{
 
 /// The output of models that do not say how long it may be, where the request does not either.
 const DEFAULT_OUTPUT_TOKENS: u64 = 4096;
+
+/// The same of models that generate images, for each of these: a large one of high quality has more than 6000 tokens.
+const DEFAULT_IMAGE_TOKENS: u64 = 8192;
 
 /// The input of models that do not say how much they take: as much as the largest ones.
 const DEFAULT_INPUT_TOKENS: u64 = 1 << 20;
@@ -62,6 +66,8 @@ pub(super) fn reserve(
     let has_output = request.operation.has_output();
     let client = ctx.client.format();
     let input_of = |attempt: &Attempt| max_input(estimate, attempt, client);
+    let extra_thinking = findings.extra_thinking;
+    let thinking_of = |attempt: &Attempt| max_thinking(extra_thinking, attempt, client);
     let highest_of = |attempt: &Attempt| {
         let prices = attempt.settings.prices?;
         let longest = attempt.timeouts.total.unwrap_or(RESERVED_TIME);
@@ -69,7 +75,9 @@ pub(super) fn reserve(
             .output
             .filter(|_| !answers_with_image(attempt, client));
         let output = match has_output {
-            true => max_output(limit_of_text, attempt).saturating_mul(limit.choices),
+            true => max_output(limit_of_text, attempt)
+                .saturating_add(thinking_of(attempt))
+                .saturating_mul(limit.choices),
             false => 0,
         };
         Some(prices.max_cost(input_of(attempt).tokens, output, milliseconds(longest)))
@@ -80,7 +88,12 @@ pub(super) fn reserve(
     let reserved = access::reserve(leases, key, highest, Timestamp::now());
     let reserved = reserved.map_err(|api_error| match unseen {
         Some(input) => explain_unseen(api_error, input, findings.unknown_field.clone()),
-        None => api_error,
+        None => match (extra_thinking, attempts.iter().map(thinking_of).max()) {
+            (Some(thinking), Some(tokens @ 1..)) => {
+                explain_thinking(api_error, thinking.field, tokens)
+            }
+            _ => api_error,
+        },
     })?;
     ctx.billing.set_input_tokens(estimate.tokens());
     ctx.billing.set_estimate(estimate);
@@ -219,7 +232,14 @@ fn answers_with_image(attempt: &Attempt, client: Format) -> bool {
 /// The longest output of an attempt, for each choice: the limit of the request, or else the one that is sent.
 fn max_output(limit: Option<u64>, attempt: &Attempt) -> u64 {
     let usual = attempt.settings.settings.max_output_tokens;
-    let most = limit.or(usual).unwrap_or(DEFAULT_OUTPUT_TOKENS);
+    let most = limit.or(usual).unwrap_or_else(|| {
+        let is_image = attempt.settings.settings.is_image_model();
+        let is_image = is_image || attempt.upstream.format == Format::Images;
+        match is_image {
+            true => DEFAULT_IMAGE_TOKENS,
+            false => DEFAULT_OUTPUT_TOKENS,
+        }
+    });
     most.max(attempt.upstream.format.codec().min_output_tokens())
 }
 

@@ -13,7 +13,8 @@ use super::endpoint::{self, Endpoint, StoredResponseAction};
 use super::gateway::Gateway;
 use super::request_body::{self, BodyError};
 use super::{
-    admission, billing, cloud_path, cors, image_tasks, large_body, local, request_framing,
+    admission, billing, cloud_path, cors, image_tasks, large_body, local, model_suffix,
+    request_framing,
 };
 use crate::access;
 use crate::config::Balance;
@@ -318,6 +319,11 @@ pub(super) fn route(
     );
     if attempts.is_empty() {
         let api_error = no_upstream(asked.name);
+        ctx.route.set_refused_model(&request.model);
+        return Err(api_error);
+    }
+    let key = ctx.client.key().map(|key| &**key);
+    if let Err(api_error) = model_suffix::check(key, &asked, &attempts) {
         ctx.route.set_refused_model(&request.model);
         return Err(api_error);
     }

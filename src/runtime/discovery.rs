@@ -208,6 +208,51 @@ models:
         assert_eq!(listed, ["a/gpt-5", "a/o3", "both", "third"]);
     }
 
+    /// Without that, a model that an upstream lists would be free for a key with a cap.
+    #[test]
+    fn a_listed_model_has_the_settings_of_the_entry_that_matches_it() {
+        let text = "
+upstreams:
+  - {name: a, format: chat, base_url: 'http://a.example/v1', discover: {prefix: a/}}
+  - {name: b, format: chat, base_url: 'http://b.example/v1', discover: on}
+models:
+  - {id: 'a/*', max_output_tokens: 10, pricing: {output: 1}, upstreams: [{name: b, model: '*'}], fallbacks: [exact]}
+  - {id: 'a/large-*', max_output_tokens: 20, features: [vision], pricing: {output: 2}, upstreams: [{name: b}]}
+  - {id: exact, max_output_tokens: 30, upstreams: [{name: b}]}
+";
+        let config = config::parse("test.yaml", text, &|_| None);
+        let config = config.unwrap_or_else(|problems| panic!("{problems:?}"));
+        let runtime = Runtime::new(config);
+        set(&runtime, "a", &["small", "large-1"]);
+        set(&runtime, "b", &["exact", "a/other", "free"]);
+        let snapshot = runtime.snapshot();
+        for (name, sent, limit, is_priced) in [
+            ("a/small", "a small", Some(10), true),
+            ("a/large-1", "a large-1", Some(20), true),
+            ("a/other", "b a/other", Some(10), true),
+            ("exact", "b exact", Some(30), false),
+            ("free", "b free", None, false),
+        ] {
+            assert_eq!(found(&runtime, name), sent, "{name}");
+            let model = snapshot.model(name).expect(name).model;
+            assert_eq!(model.settings.max_output_tokens, limit, "{name}");
+            assert_eq!(model.prices.is_some(), is_priced, "{name}");
+            assert_eq!(model.settings.fallbacks, [""; 0], "{name}");
+        }
+        let listed = snapshot.discovered();
+        let listed: Vec<(String, Option<u64>)> = listed
+            .map(|(name, model)| (name, model.settings.max_output_tokens))
+            .collect();
+        let expected = [
+            ("a/small", Some(10)),
+            ("a/large-1", Some(20)),
+            ("a/other", Some(10)),
+            ("free", None),
+        ];
+        let expected = expected.map(|(name, limit)| (name.to_owned(), limit));
+        assert_eq!(listed, expected);
+    }
+
     #[test]
     fn news_are_told_once_and_a_failure_keeps_the_list() {
         let models = DiscoveredModels::default();

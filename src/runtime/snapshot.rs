@@ -8,9 +8,7 @@ use http::{HeaderMap, HeaderName};
 
 use super::condition::Condition;
 use super::{Health, Key, Prices, RuntimeState, Upstream, UpstreamDiscovery};
-use crate::config::{
-    self, Config, ModelMatch, ModelNames, ModelOrigin, ServerConfig, UpstreamTimeouts,
-};
+use crate::config::{self, Config, ModelNames, ModelOrigin, ServerConfig, UpstreamTimeouts};
 use crate::formats::Capabilities;
 use crate::model::{ImageSize, NamePattern};
 
@@ -22,10 +20,18 @@ pub struct Snapshot {
     /// The models in the order of the file.
     pub models: Vec<Arc<Model>>,
     model_names: ModelNames,
-    /// The numbers of the models that stand for those that an upstream lists.
-    discovered: Vec<usize>,
+    discovered: Vec<ListedModels>,
+    /// The entries of the config whose ids have a `*`.
+    patterns: ModelNames,
     pub keys: HashMap<[u8; 32], Arc<Key>, RandomState>,
     pub key_names: HashSet<Arc<str>>,
+}
+
+/// Stands for the models that an upstream lists.
+struct ListedModels {
+    number: usize,
+    /// The same with the settings of each entry whose id may match one of the names, by its number.
+    by_entry: HashMap<usize, Arc<Model>, RandomState>,
 }
 
 /// A model that a client asks for, by its id, an alias, or a name that its id matches.
@@ -105,6 +111,7 @@ impl Snapshot {
                 (name, Arc::new(Upstream::build(settings, state)))
             })
             .collect();
+        let (discovered, patterns) = listed_models(&config.models, &upstreams, state);
         let models: Vec<Arc<Model>> = config
             .models
             .into_iter()
@@ -120,12 +127,8 @@ impl Snapshot {
             images: config.images,
             upstreams: upstreams.into_values().collect(),
             model_names: ModelNames::new(models.iter().map(|model| &model.settings)),
-            discovered: models
-                .iter()
-                .enumerate()
-                .filter(|(_, model)| model.settings.origin == ModelOrigin::Discovered)
-                .map(|(number, _)| number)
-                .collect(),
+            discovered,
+            patterns,
             models,
             key_names: keys.values().map(|key| key.name.clone()).collect(),
             keys,
@@ -137,7 +140,11 @@ impl Snapshot {
     /// Finds the model that serves a name.
     pub fn model<'s, 'n>(&'s self, name: &'n str) -> Option<AskedModel<'s, 'n>> {
         let found = self.model_names.find_exact(name);
-        let found = found.or_else(|| self.find_discovered(name));
+        if found.is_none()
+            && let Some((_, asked)) = self.find_discovered(name)
+        {
+            return Some(asked);
+        }
         let found = found.or_else(|| self.model_names.find_pattern(name))?;
         Some(AskedModel {
             model: self.models.get(found.number)?,
@@ -146,34 +153,43 @@ impl Snapshot {
         })
     }
 
-    /// Finds the first model whose upstream lists a name.
-    fn find_discovered<'n>(&self, name: &'n str) -> Option<ModelMatch<'n>> {
-        self.discovered.iter().find_map(|number| {
-            let discovery = self.models[*number].discovery()?;
-            let own = name.strip_prefix(discovery.settings.prefix.as_str())?;
-            let is_listed = discovery.models.contains(own);
-            is_listed.then_some(ModelMatch {
-                number: *number,
-                matched: Some(own),
-            })
+    /// Finds the first model whose upstream lists a name, with its number. Where an id with a `*` matches the name as well, the
+    /// prices, limits and settings are those of its entry.
+    fn find_discovered<'s, 'n>(&'s self, name: &'n str) -> Option<(usize, AskedModel<'s, 'n>)> {
+        self.discovered.iter().find_map(|listed| {
+            let own = self.models.get(listed.number)?;
+            let discovery = own.discovery()?;
+            let matched = name.strip_prefix(discovery.settings.prefix.as_str())?;
+            if !discovery.models.contains(matched) {
+                return None;
+            }
+            let entry = self.patterns.find_pattern(name);
+            let model = entry.and_then(|entry| listed.by_entry.get(&entry.number));
+            let asked = AskedModel {
+                model: model.unwrap_or(own),
+                name,
+                matched: Some(matched),
+            };
+            Some((listed.number, asked))
         })
     }
 
     /// The names that upstreams list and that nothing else has, with the models that serve them.
     pub fn discovered(&self) -> impl Iterator<Item = (String, &Arc<Model>)> {
-        let models = self.discovered.iter().map(|number| &self.models[*number]);
-        models.flat_map(move |model| {
-            let listed = model.discovery().map(|discovery| {
+        self.discovered.iter().flat_map(move |listed| {
+            let discovery = self.models[listed.number].discovery();
+            let names = discovery.map(|discovery| {
                 let prefix = discovery.settings.prefix.clone();
                 (prefix, discovery.models.list())
             });
-            let (prefix, list) = listed.unwrap_or_default();
+            let (prefix, list) = names.unwrap_or_default();
             let names = (0..list.names.len()).map(move |at| format!("{prefix}{}", list.names[at]));
-            let is_served = move |name: &String| {
-                let asked = self.model(name);
-                asked.is_some_and(|asked| Arc::ptr_eq(asked.model, model))
-            };
-            names.filter(is_served).map(move |name| (name, model))
+            names.filter_map(move |name| {
+                let is_configured = self.model_names.find_exact(&name).is_some();
+                let (number, asked) = self.find_discovered(&name)?;
+                let model = asked.model;
+                (!is_configured && number == listed.number).then_some((name, model))
+            })
         })
     }
 
@@ -188,6 +204,40 @@ impl Snapshot {
         let key = self.keys.get(presented);
         key.filter(|key| key.has_hash(presented))
     }
+}
+
+/// What stands for the models that upstreams list, and the entries whose ids have a `*`.
+fn listed_models(
+    models: &[config::ModelConfig],
+    upstreams: &HashMap<String, Arc<Upstream>>,
+    state: &RuntimeState,
+) -> (Vec<ListedModels>, ModelNames) {
+    let entries = models.iter().enumerate().filter(|(_, model)| {
+        let is_pattern = model.is_pattern();
+        model.origin == ModelOrigin::Listed && is_pattern
+    });
+    let mut patterns = ModelNames::default();
+    for (number, entry) in entries.clone() {
+        patterns.insert(&entry.id, number);
+    }
+    let discovered = models.iter().enumerate();
+    let discovered = discovered.filter(|(_, model)| model.origin == ModelOrigin::Discovered);
+    let listed = discovered.map(|(number, model)| {
+        let by_entry = entries.clone().filter(|(_, entry)| {
+            let prefixes =
+                [&model.id, &entry.id].map(|id| id.split('*').next().unwrap_or_default());
+            prefixes[0].starts_with(prefixes[1]) || prefixes[1].starts_with(prefixes[0])
+        });
+        let by_entry = by_entry.map(|(number, entry)| {
+            let settings = model.with_settings_of(entry);
+            (number, Arc::new(Model::build(settings, upstreams, state)))
+        });
+        ListedModels {
+            number,
+            by_entry: by_entry.collect(),
+        }
+    });
+    (listed.collect(), patterns)
 }
 
 impl Model {

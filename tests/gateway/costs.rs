@@ -1,6 +1,7 @@
 //! The cost of requests is the same in the header, the access log and the metrics, and as computed by hand.
 
 mod concurrency;
+mod extra_output;
 mod interrupted;
 mod spending_caps;
 mod unseen_input;

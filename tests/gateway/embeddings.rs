@@ -334,7 +334,8 @@ async fn tokens_are_metered_logged_and_counted() {
 #[tokio::test]
 async fn a_cap_reserves_the_input_and_nothing_else() {
     let mock = Mock::start();
-    let keys = ", {name: capped, secret: key-capped, spending_cap: 0.1}";
+    let keys = ", {name: capped, secret: key-capped, spending_cap: 0.1}, \
+                {name: native, secret: key-native, spending_cap: 0.1}";
     let gateway = Gateway::start(&config(mock.address, "", keys, ""));
     let ask = async |body: &Value| {
         let request = client().post(gateway.url("/v1/embeddings"));
@@ -362,6 +363,14 @@ async fn a_cap_reserves_the_input_and_nothing_else() {
     assert_eq!(ask(&further).await.status, 429);
     let unknown = json!({"model": "vector-chat", "input": [{"type": "text", "text": "a"}]});
     assert_eq!(ask(&unknown).await.status, 429);
+    // Also in Gemini's own methods.
+    for (further, status) in [("title", 200), ("inputs", 429)] {
+        let body = json!({"content": content("a"), further: "b"});
+        let path = native_path("vector-native", "embedContent");
+        let asked = client().post(gateway.url(&path));
+        let response = send(asked.bearer_auth("key-native").json(&body)).await;
+        assert_eq!(response.status, status, "{further}: {}", response.text());
+    }
 }
 
 /// A gateway with one model `m` of embeddings at a chat and then a native upstream with fixed bodies, after which the
@@ -496,6 +505,12 @@ async fn keys_with_limits_may_name_the_model_of_the_path_and_no_other() {
                 response.text()
             );
         }
+        let config = json!({"content": content("a"), "embedContentConfig": {"model": "talker"}});
+        let path = native_path("vector-native", "embedContent");
+        let asked = client().post(gateway.url(&path)).bearer_auth(key);
+        let refused = send(asked.json(&config)).await;
+        assert_eq!(refused.status, 400, "{}", refused.text());
+        assert!(refused.text().contains("embedContentConfig.model"));
         let body = json!({"model": "vector-chat", "input": "a", "models": ["talker"]});
         let asked = client()
             .post(gateway.url("/v1/embeddings"))

@@ -337,6 +337,9 @@ async fn a_key_for_some_models_names_no_other_in_the_body() {
             json!([{"model": "other"}]),
             "fallbacks",
         ),
+        ("responses", "route", json!("fallback"), "route"),
+        ("messages", "preset", json!("mine"), "preset"),
+        ("native", "preset", json!("mine"), "preset"),
         (
             "native",
             "generationConfig",

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use super::text_input::TEXT_INPUT;
 use crate::formats::RequestFindings;
 use crate::formats::dearer_setting::USUAL_TIERS;
+use crate::formats::extra_thinking::ThinkingSwitch;
 use crate::formats::other_model::names_model;
 use crate::json::{FieldIndex, KnownFields, NO_FIELDS, PlacedFields};
 
@@ -123,15 +124,37 @@ const KNOWN_INPUT: KnownFields = KnownFields {
             at: &["messages.content.input_audio", "audio", "tools.custom"],
         },
     ],
-    wanted: &[&["service_tier"]],
+    wanted: &[
+        &["service_tier"],
+        &["enable_thinking"],
+        &["thinking_budget"],
+        &["chat_template_kwargs"],
+        &["reasoning"],
+        &["thinking"],
+    ],
     turns: Some("messages"),
     base: Some(&TEXT_INPUT),
     ..NO_FIELDS
 };
 
+/// What the wanted fields behind the tier switch on.
+const THINKING: [ThinkingSwitch; 5] = [
+    ThinkingSwitch::Flag,
+    ThinkingSwitch::Budget,
+    ThinkingSwitch::Settings {
+        budget: "thinking_budget",
+    },
+    ThinkingSwitch::Limit {
+        budget: "max_tokens",
+    },
+    ThinkingSwitch::Typed {
+        budget: "budget_tokens",
+    },
+];
+
 static FIELDS: LazyLock<FieldIndex> = LazyLock::new(|| FieldIndex::new(&KNOWN_INPUT, names_model));
 
 /// Returns what decides access and money.
 pub(super) fn findings(body: &[u8]) -> RequestFindings {
-    RequestFindings::of(body, &FIELDS, &[USUAL_TIERS])
+    RequestFindings::with_thinking(body, &FIELDS, &[USUAL_TIERS], &THINKING)
 }

@@ -46,13 +46,14 @@ use std::ops::Range;
 use http::HeaderName;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
+use super::media_kind::may_be_text;
 use super::{
     Capabilities, Codec, EmbedMethod, EmbeddingCodec, Framing, InterruptedStream, Observation,
     Operation, RequestFindings, RequestHead, ResponseObserver, ResponseOptions, RoutingFields,
     StreamDecoder, StreamEncoder, TokenCounter, ToolNameRule, UpstreamTarget,
 };
 use crate::json::Edit;
-use crate::model::{ApiError, FieldLocation, Losses, Request, Response};
+use crate::model::{ApiError, FieldLocation, InputMedia, Losses, Request, Response};
 use crate::sse::SseWriter;
 
 /// The characters that are escaped in a path. The name of a model is one segment, and the colon behind it begins the
@@ -154,6 +155,12 @@ impl Codec for Native {
 
     fn allows_any_framing(&self) -> bool {
         false
+    }
+
+    /// What `fileData` leads to is not seen, whatever its type claims.
+    fn input_media(&self, head: &RequestHead<'_>, body: &[u8]) -> Result<InputMedia, ApiError> {
+        let request = self.decode_request(head, body, &mut Losses::default())?;
+        Ok(request.input_media(|_| false, may_be_text))
     }
 
     fn findings(&self, body: &[u8]) -> RequestFindings {

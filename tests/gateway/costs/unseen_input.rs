@@ -93,6 +93,83 @@ fn references() -> Vec<(&'static str, Value)> {
             json!({"contents": part(json!({"inlineData": {"mimeType": "audio/ogg", "data": "T2dnUw=="}}))}),
         ),
     ]
+    .into_iter()
+    .chain(false_claims())
+    .collect()
+}
+
+/// What claims to be an image or text, and is something else by its name, its type or its place.
+fn false_claims() -> Vec<(&'static str, Value)> {
+    let part = |part: Value| json!([{"role": "user", "parts": [part]}]);
+    let chat = |part: Value| ("chat", json!({"messages": user(json!([part]))}));
+    let clip = "https://files.example/clip.mp4";
+    vec![
+        chat(json!({"type": "image_url", "image_url": {"url": clip}})),
+        chat(json!({"type": "image_url", "image_url": {"url": "https://youtu.be/1"}})),
+        chat(json!({"type": "image_url", "image_url": {"url": "data:text/plain;base64,JVBERg=="}})),
+        chat(json!({"type": "image_url", "image_url": {"url": "data:video/mp4;base64,AAAA"}})),
+        chat(
+            json!({"type": "input_audio", "input_audio": {"data": "https://files.example/long.mp3", "format": "mp3"}}),
+        ),
+        chat(
+            json!({"type": "file", "file": {"filename": "a.pdf", "file_data": "data:text/plain;base64,JVBERg=="}}),
+        ),
+        (
+            "responses",
+            json!({"input": user(json!([{"type": "input_image", "image_url": "https://files.example/long.pdf"}]))}),
+        ),
+        (
+            "messages",
+            json!({"messages": user(json!([{"type": "image", "source": {"type": "url", "url": clip}}]))}),
+        ),
+        (
+            "native",
+            json!({"contents": part(json!({"fileData": {"mimeType": "image/png", "fileUri": "https://files.example/1"}}))}),
+        ),
+    ]
+}
+
+/// Media in a place that the gateway does not count.
+fn misplaced_media() -> Vec<(&'static str, Value, &'static str)> {
+    let url = "https://images.example/1";
+    let image = json!({"type": "image_url", "image_url": {"url": url}});
+    vec![
+        (
+            "chat",
+            json!({"messages": user(json!([{"type": "text", "text": "x", "image_url": {"url": url}}]))}),
+            "messages[0].content[0].image_url",
+        ),
+        (
+            "chat",
+            json!({"messages": user(json!([{"type": "image_url", "image_url": {"url": url, "format": "video/mp4"}}]))}),
+            "messages[0].content[0].image_url.format",
+        ),
+        (
+            "chat",
+            json!({"tools": [{"type": "function", "function": {"name": "f", "content": [image]}}]}),
+            "tools[0].function.content[0].image_url",
+        ),
+        (
+            "responses",
+            json!({"input": user(json!([{"type": "input_image", "image_url": url, "file_id": "file-1"}]))}),
+            "input[0].content[0].image_url",
+        ),
+        (
+            "responses",
+            json!({"input": user(json!([{"type": "input_text", "text": "x", "file_id": "file-1"}]))}),
+            "input[0].content[0].file_id",
+        ),
+        (
+            "messages",
+            json!({"system": [{"type": "text", "text": "x", "source": {"type": "url", "url": url}}]}),
+            "system[0].source",
+        ),
+        (
+            "native",
+            json!({"systemInstruction": {"parts": [{"text": "x", "fileData": {"fileUri": url}}]}}),
+            "systemInstruction.parts[0].fileData",
+        ),
+    ]
 }
 
 /// What an upstream may know and the gateway does not, and where in the body it stands.
@@ -187,7 +264,7 @@ fn unknown_fields() -> Vec<(&'static str, Value, &'static str)> {
 async fn a_field_that_is_not_known_reserves_the_most_that_the_model_takes() {
     let mock = Mock::start();
     let gateway = Gateway::start(&config(mock.address, CAPPED, &models()));
-    for (format, more, field) in unknown_fields() {
+    for (format, more, field) in unknown_fields().into_iter().chain(misplaced_media()) {
         let model = format!("dear-{format}");
         let refused = send_to(&gateway, format, "key-capped", &model, more.clone()).await;
         assert_eq!(refused.status, 429, "{more}: {}", refused.text());

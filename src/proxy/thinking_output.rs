@@ -1,0 +1,33 @@
+//! Thinking that is generated beside the limit of the output, and is paid for as output.
+
+use crate::formats::ExtraThinking;
+use crate::model::{ApiError, Format};
+use crate::runtime::Attempt;
+
+/// The thinking of models that do not say how long their output may be, where the request does not either.
+const DEFAULT_THINKING_TOKENS: u64 = 1 << 16;
+
+/// The most tokens of thinking that an attempt may be billed for beside the limit of its output. An upstream of another
+/// format is not asked for any.
+pub(super) fn max_thinking(
+    thinking: Option<ExtraThinking>,
+    attempt: &Attempt,
+    client: Format,
+) -> u64 {
+    let thinking = thinking.filter(|_| attempt.upstream.format == client);
+    thinking.map_or(0, |thinking| {
+        let usual = attempt.settings.settings.max_output_tokens;
+        let usual = usual.unwrap_or(DEFAULT_THINKING_TOKENS);
+        thinking.budget.unwrap_or(usual)
+    })
+}
+
+/// Says in the error of a cap that so much was to be reserved for thinking, too.
+pub(super) fn explain_thinking(mut api_error: ApiError, field: &str, tokens: u64) -> ApiError {
+    let why = format!(
+        " (`{field}` asks for thinking, of which an upstream may bill {tokens} tokens beside the limit of the output: turn it \
+         off, limit it, or set max_output_tokens of the model)"
+    );
+    api_error.message.push_str(&why);
+    api_error
+}

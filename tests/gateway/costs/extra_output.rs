@@ -1,0 +1,175 @@
+//! Output beside the limit of a request, and names of models that have other prices, for a key with a spending cap.
+
+use omniglot_test_support::{Gateway, KEY, Mock, Response, client, request, send, wait_until};
+use serde_json::{Value, json};
+
+use super::config;
+
+const CAPPED: &str = ", {name: capped, secret: key-capped, spending_cap: 10}";
+
+async fn ask(gateway: &Gateway, key: &str, model: &str, more: &Value) -> Response {
+    let (path, mut body) = request("chat", model, "mock:usage=1,0,1,0 mock:text=hi", false);
+    for (field, value) in more.as_object().expect("an object") {
+        body[field] = value.clone();
+    }
+    let asked = client().post(gateway.url(&path)).bearer_auth(key);
+    send(asked.json(&body)).await
+}
+
+/// Some upstreams bill thinking that their limit of the output does not count.
+#[tokio::test]
+async fn thinking_is_reserved_beside_the_limit_of_the_output() {
+    let mock = Mock::start();
+    // A thousandth for every token: the cap has 10000 of them.
+    let models = "  - {id: small, pricing: {output: 1000}, max_output_tokens: 6000, upstreams: [{name: chat}]}\n  \
+                  - {id: open, pricing: {output: 1000}, upstreams: [{name: chat}]}\n  \
+                  - {id: other, pricing: {output: 1000}, upstreams: [{name: messages}]}\n";
+    let gateway = Gateway::start(&config(mock.address, CAPPED, models));
+    for (thinking, tokens) in [
+        (json!({"enable_thinking": true}), None),
+        (
+            json!({"enable_thinking": true, "thinking_budget": 7000}),
+            Some(7000),
+        ),
+        (json!({"thinking_budget": 7000}), Some(7000)),
+        (
+            json!({"chat_template_kwargs": {"enable_thinking": true}}),
+            None,
+        ),
+        (json!({"reasoning": {"max_tokens": 7000}}), Some(7000)),
+        (
+            json!({"thinking": {"type": "enabled", "budget_tokens": 7000}}),
+            Some(7000),
+        ),
+        (json!({"thinking": {"type": "enabled"}}), None),
+    ] {
+        let mut more = thinking.clone();
+        more["max_tokens"] = json!(5000);
+        for (model, usual) in [("small", 6000), ("open", 65536)] {
+            let refused = ask(&gateway, "key-capped", model, &more).await;
+            assert_eq!(refused.status, 429, "{more}: {}", refused.text());
+            let message = refused.error("chat");
+            let tokens = tokens.unwrap_or(usual);
+            assert!(
+                message.contains(&format!("may bill {tokens} tokens beside the limit")),
+                "{more}: {message}"
+            );
+            let served = ask(&gateway, KEY, model, &more).await;
+            assert_eq!(served.status, 200, "{more}: {}", served.text());
+        }
+        // An upstream of another format is not asked for it.
+        let served = ask(&gateway, "key-capped", "other", &more).await;
+        assert_ne!(served.status, 429, "{more}: {}", served.text());
+        more["max_tokens"] = json!(2000);
+        let served = ask(&gateway, "key-capped", "small", &more).await;
+        assert_eq!(served.status, 200, "{more}: {}", served.text());
+    }
+    for off in [
+        json!({"enable_thinking": false}),
+        json!({"chat_template_kwargs": {"enable_thinking": false}}),
+        json!({"thinking": {"type": "disabled"}}),
+        json!({"reasoning": {"effort": "high"}}),
+        json!({"reasoning_effort": "high"}),
+    ] {
+        let mut more = off.clone();
+        more["max_tokens"] = json!(5000);
+        let served = ask(&gateway, "key-capped", "open", &more).await;
+        assert_eq!(served.status, 200, "{off}: {}", served.text());
+    }
+    let twice = json!({"Thinking_Budget": 1});
+    let refused = ask(&gateway, "key-capped", "open", &twice).await;
+    assert_eq!(refused.status, 400, "{}", refused.text());
+}
+
+/// A large image of high quality has 6240 tokens.
+#[tokio::test]
+async fn an_image_of_a_model_without_a_limit_is_reserved_as_a_large_one() {
+    let mock = Mock::start();
+    let config = format!(
+        "server: {{listen: LISTEN, admin: ADMIN}}\n\
+         keys: [{{name: small, secret: key-small, spending_cap: 8}}, {{name: large, secret: key-large, spending_cap: 10}}]\n\
+         upstreams: [{{name: art, format: images, base_url: \"http://{}/v1\"}}]\n\
+         models: [{{id: art, model_type: image, pricing: {{output: 1000}}, upstreams: [{{name: art}}]}}]\n",
+        mock.address
+    );
+    let gateway = Gateway::start(&config);
+    for (key, status) in [("key-small", 429), ("key-large", 200)] {
+        let body = json!({"model": "art", "prompt": "a cat"});
+        let asked = client().post(gateway.url("/v1/images/generations"));
+        let response = send(asked.bearer_auth(key).json(&body)).await;
+        assert_eq!(response.status, status, "{key}: {}", response.text());
+    }
+}
+
+/// Routers charge other prices for `:online`, and a preset may stand for another model.
+#[tokio::test]
+async fn a_name_with_a_suffix_has_no_prices_of_a_wildcard() {
+    let mock = Mock::start();
+    let keys = ", {name: capped, secret: key-capped, spending_cap: 10}, {name: few, secret: key-few, models: [\"r/*\"]}";
+    let models = "  - {id: \"r/*\", pricing: {output: 1}, upstreams: [{name: chat, model: \"*\"}]}\n  \
+                  - {id: \"s/*:online\", pricing: {output: 1}, upstreams: [{name: chat, model: \"*\"}]}\n  \
+                  - {id: \"free/*\", upstreams: [{name: chat, model: \"*\"}]}\n  \
+                  - {id: \"r/large:online\", pricing: {output: 1}, upstreams: [{name: chat}]}\n";
+    let gateway = Gateway::start(&config(mock.address, keys, models));
+    for (key, model, status) in [
+        ("key-capped", "r/large", 200),
+        ("key-capped", "r/small:online", 400),
+        ("key-capped", "r/small@preset/mine", 400),
+        ("key-capped", "r/small:8b", 200),
+        ("key-capped", "r/large:online", 200),
+        ("key-capped", "s/large:online", 200),
+        ("key-capped", "free/large:online", 200),
+        ("key-few", "r/small:online", 200),
+        ("key-few", "r/small@preset/mine", 400),
+        (KEY, "r/small:online", 200),
+        (KEY, "r/small@preset/mine", 200),
+    ] {
+        let response = ask(&gateway, key, model, &json!({"max_tokens": 5})).await;
+        assert_eq!(
+            response.status,
+            status,
+            "{key} {model}: {}",
+            response.text()
+        );
+        if status == 400 {
+            let message = response.error("chat");
+            assert!(message.contains("list the model"), "{message}");
+        }
+    }
+}
+
+/// A model that an upstream lists has the prices of the wildcard that matches it.
+#[tokio::test]
+async fn a_discovered_model_costs_what_its_wildcard_says() {
+    let mock = Mock::start();
+    let config = format!(
+        "server: {{listen: LISTEN, admin: ADMIN}}\n\
+         keys: [{{name: capped, secret: key-capped, spending_cap: 10}}]\n\
+         upstreams:\n  - {{name: mock, format: chat, base_url: \"http://{}/v1\", discover: {{prefix: acme/}}}}\n\
+         models:\n  - {{id: \"acme/*\", pricing: {{output: 1000}}, upstreams: [{{name: mock, model: \"*\"}}]}}\n",
+        mock.address
+    );
+    let gateway = Gateway::start(&config);
+    wait_until("the list is read", async || {
+        let list = client().get(gateway.url("/v1/models"));
+        let list = send(list.bearer_auth("key-capped")).await;
+        list.text().contains("acme/demo-chat")
+    })
+    .await;
+    let served = ask(
+        &gateway,
+        "key-capped",
+        "acme/demo-chat",
+        &json!({"max_tokens": 5}),
+    )
+    .await;
+    assert_eq!(
+        served.header("x-omniglot-cost"),
+        "0.001",
+        "{}",
+        served.text()
+    );
+    let more = json!({"max_tokens": 20000});
+    let refused = ask(&gateway, "key-capped", "acme/demo-chat", &more).await;
+    assert_eq!(refused.status, 429, "{}", refused.text());
+}
