@@ -181,6 +181,8 @@ pub struct ModelConfig {
     pub max_output_tokens: Option<u64>,
     /// The most input that the model takes; absent: unknown.
     pub max_input_tokens: Option<u64>,
+    /// The most tokens that the model counts an image of the input as; absent: unknown.
+    pub max_image_tokens: Option<u64>,
     /// Names and values as written; the formats interpret them.
     pub capabilities: Vec<(String, String)>,
     pub upstreams: Vec<TargetConfig>,
@@ -278,6 +280,7 @@ impl ModelConfig {
             api_doc_url: None,
             max_output_tokens: None,
             max_input_tokens: None,
+            max_image_tokens: None,
             capabilities: Vec::new(),
             upstreams,
             fallbacks: Vec::new(),

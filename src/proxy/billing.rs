@@ -195,7 +195,7 @@ struct MaxInput {
 
 fn max_input(estimate: BodyEstimate, attempt: &Attempt, client: Format) -> MaxInput {
     let is_unseen = estimate.has_unseen_input(attempt.upstream.format == client);
-    let seen = estimate.max_tokens();
+    let seen = estimate.max_tokens(attempt.settings.settings.max_image_tokens);
     // An upstream refuses more than its model takes.
     let tokens = match attempt.settings.settings.max_input_tokens {
         Some(most) if is_unseen => most,

@@ -115,10 +115,13 @@ impl BodyEstimate {
         likely_tokens_of_text(self.text) + self.token_ids + self.data_tokens() + links
     }
 
-    /// Returns the most tokens of the body, and of the images that it links to.
-    pub fn max_tokens(self) -> u64 {
-        let images = (self.linked_images + self.media) * MAX_TOKENS_PER_IMAGE;
-        max_tokens_of_text(self.text) + self.token_ids + self.data_tokens() + images
+    /// Returns the most tokens of the body, and of the images that it links to. `per_image`: the most that the model counts an
+    /// image as, where that is known.
+    pub fn max_tokens(self, per_image: Option<u64>) -> u64 {
+        let images = self.linked_images + self.media;
+        let images = images.saturating_mul(per_image.unwrap_or(MAX_TOKENS_PER_IMAGE));
+        let rest = max_tokens_of_text(self.text) + self.token_ids + self.data_tokens();
+        images.saturating_add(rest)
     }
 
     const fn data_tokens(self) -> u64 {
@@ -185,11 +188,11 @@ mod tests {
                 for estimate in [BodyEstimate::sampled(body.as_bytes()), exact(&body)] {
                     assert_eq!((estimate.text, estimate.pages), (length, 0), "{words}");
                     assert_eq!(estimate.tokens(), length.div_ceil(4));
-                    assert_eq!(estimate.max_tokens(), length);
+                    assert_eq!(estimate.max_tokens(None), length);
                 }
             }
         }
-        assert_eq!(BodyEstimate::sampled(b"").max_tokens(), 0);
+        assert_eq!(BodyEstimate::sampled(b"").max_tokens(None), 0);
     }
 
     #[test]
@@ -212,6 +215,8 @@ mod tests {
             let estimate = exact(&body);
             assert_eq!(estimate.text, (body.len() - data.len()) as u64);
             assert_eq!(estimate.pages, (data.len() as u64).div_ceil(BYTES_PER_PAGE));
+            let more = estimate.max_tokens(Some(48_000)) - estimate.max_tokens(None);
+            assert_eq!(more, 43_000);
         }
     }
 

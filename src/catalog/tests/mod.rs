@@ -18,6 +18,7 @@ fn plain(id: &str) -> ModelConfig {
         api_doc_url: None,
         max_output_tokens: None,
         max_input_tokens: None,
+        max_image_tokens: None,
         capabilities: Vec::new(),
         upstreams: Vec::new(),
         fallbacks: Vec::new(),

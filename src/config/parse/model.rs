@@ -27,6 +27,7 @@ pub fn parse_entry(
     let api_doc_url = api_doc_url.and_then(|field| reader.hidden(field, values::document_url));
     let max_output_tokens = reader.optional(&mut table, "max_output_tokens", values::count);
     let max_input_tokens = reader.optional(&mut table, "max_input_tokens", values::count);
+    let max_image_tokens = reader.optional(&mut table, "max_image_tokens", values::count);
     let flags = table.take("capabilities");
     let flags = flags.and_then(|field| reader.table("capabilities", field));
     let flags = flags.map(|table| capabilities::parse(reader, table));
@@ -57,6 +58,7 @@ pub fn parse_entry(
         api_doc_url: api_doc_url.map(|url| url.value),
         max_output_tokens,
         max_input_tokens,
+        max_image_tokens,
         capabilities: flags.unwrap_or_default(),
         upstreams,
         fallbacks: fallbacks.into_iter().map(|id| id.value).collect(),

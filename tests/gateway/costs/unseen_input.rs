@@ -14,6 +14,8 @@ fn models() -> String {
     let models = FORMATS.map(|(format, _)| {
         format!(
             "  - {{id: dear-{format}, pricing: {{input: 1000}}, max_input_tokens: 20000, \
+             upstreams: [{{name: {format}}}]}}\n  \
+             - {{id: sharp-{format}, pricing: {{input: 1000}}, max_image_tokens: 12000, \
              upstreams: [{{name: {format}}}]}}\n"
         )
     });
@@ -243,7 +245,7 @@ fn unknown_fields() -> Vec<(&'static str, Value, &'static str)> {
         (
             "messages",
             json!({"messages": [{"role": "user", "content": [{"type": "container_upload", "file_id": "f"}]}]}),
-            "messages[0].content[0].type",
+            "messages[0].content[0].file_id",
         ),
         ("native", json!({"zzz": 1}), "zzz"),
         (
@@ -423,8 +425,8 @@ async fn a_linked_image_is_reserved_as_a_large_one() {
         } else {
             "messages"
         };
-        // 5000 tokens for each, of 10000 that there are.
-        for (count, status) in [(1, 200), (2, 429)] {
+        // 5000 tokens for each, of 10000 that there are; the other model counts an image as 12000.
+        for (model, count, status) in [("dear", 1, 200), ("dear", 2, 429), ("sharp", 1, 429)] {
             let mut parts = vec![part.clone(); count];
             let text = match format {
                 "responses" => "input_text",
@@ -432,7 +434,7 @@ async fn a_linked_image_is_reserved_as_a_large_one() {
             };
             parts.push(json!({"type": text, "text": "mock:usage=10,0,1,0"}));
             let more = json!({field: user(parts.into())});
-            let model = format!("dear-{format}");
+            let model = format!("{model}-{format}");
             let response = send_to(&gateway, format, "key-capped", &model, more).await;
             assert_eq!(response.status, status, "{format}: {}", response.text());
         }
