@@ -217,10 +217,11 @@ impl<'a> BodyScanner<'_, 'a> {
             };
         };
         self.found.is_text &= entry.nested == Knowledge::Text;
-        if !found.numbers.insert(entry.number) {
+        let is_first = found.numbers.insert(entry.number);
+        if !is_first {
             self.note_unknown(&path);
         }
-        if entry.is_placed && reader.peek() != Some(b'n') {
+        if is_first && entry.is_placed && reader.peek() != Some(b'n') {
             found.placed.push(name);
         }
         if let Some((_, content)) = self.index.known.stored {
@@ -265,8 +266,8 @@ impl<'a> BodyScanner<'_, 'a> {
 
     fn judge(&mut self, object: &ObjectFindings<'_>, path: &Path<'_>) {
         let kind = object.kind.as_deref();
-        if !object.placed.is_empty() && !self.index.allows(&object.placed, kind, path) {
-            self.note_unknown(&Path::Key(path, object.placed[0]));
+        if let Some(name) = self.index.find_misplaced(&object.placed, kind, path) {
+            self.note_unknown(&Path::Key(path, name));
         }
         if let Some((stored, _)) = self.index.known.stored {
             let is_stored = kind == Some(stored) && object.has_id && !object.has_content;

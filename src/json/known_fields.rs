@@ -162,17 +162,23 @@ impl FieldIndex {
         placed.any(|placed| placed.names.contains(&name) && placed.is_at(object))
     }
 
-    /// Tells whether an object may have these of the fields that are known in some places only.
-    pub(super) fn allows(&self, names: &[&str], kind: Option<&str>, object: &Path<'_>) -> bool {
-        let is_one = |placed: &PlacedFields| {
-            let of_these = names.iter().filter(|name| placed.names.contains(name));
-            of_these.count() == 1 && placed.kind == kind && placed.is_at(object)
-        };
+    /// Finds the first of the fields known in some places only that an object with all of these may not have.
+    pub(super) fn find_misplaced(
+        &self,
+        names: &[&'static str],
+        kind: Option<&str>,
+        object: &Path<'_>,
+    ) -> Option<&'static str> {
         let is_allowed = |name: &&str| {
-            let mut placed = self.known.placed.iter();
-            placed.any(|placed| placed.names.contains(name) && is_one(placed))
+            self.known.placed.iter().any(|placed| {
+                let of_these = names.iter().filter(|name| placed.names.contains(name));
+                placed.names.contains(name)
+                    && of_these.count() == 1
+                    && placed.kind == kind
+                    && placed.is_at(object)
+            })
         };
-        names.iter().all(is_allowed)
+        names.iter().copied().find(|name| !is_allowed(name))
     }
 }
 

@@ -13,7 +13,8 @@ use crate::json::{FieldIndex, KnownFields, NO_FIELDS, PlacedFields};
 const PARTS: &[&str] = &["messages.content"];
 
 /// Beside the fields of text those of media, of earlier responses and of settings. With any
-/// other field, an upstream may read or do what nobody has counted.
+/// other field, an upstream may read or do what nobody has counted. The same holds for media beside the places of `placed`: in
+/// a part of another type, beside other media in one, or where the format has none. The other names hold at any depth.
 const KNOWN_INPUT: KnownFields = KnownFields {
     top: &[
         "modalities",
@@ -40,7 +41,6 @@ const KNOWN_INPUT: KnownFields = KnownFields {
     ],
     nested: &[
         "detail",
-        "filename",
         "voice",
         "custom",
         "input",
@@ -122,6 +122,11 @@ const KNOWN_INPUT: KnownFields = KnownFields {
             names: &["format"],
             kind: None,
             at: &["messages.content.input_audio", "audio", "tools.custom"],
+        },
+        PlacedFields {
+            names: &["filename"],
+            kind: None,
+            at: &["messages.content.file"],
         },
     ],
     wanted: &[

@@ -19,7 +19,8 @@ const USUAL: [&[&str]; 3] = [
 ];
 
 /// Beside the fields of text those of media, of tools and of what is left out of the conversation. With any
-/// other field, an upstream may read or do what nobody has counted.
+/// other field, an upstream may read or do what nobody has counted. The same holds for media beside the places of `placed`: in
+/// a block of another type, beside other media in one, or where the format has none. The other names hold at any depth.
 const KNOWN_INPUT: KnownFields = KnownFields {
     top: &[
         "context_management",
@@ -33,7 +34,6 @@ const KNOWN_INPUT: KnownFields = KnownFields {
         "anthropic_beta",
     ],
     nested: &[
-        "media_type",
         "title",
         "context",
         "display",
@@ -110,6 +110,16 @@ const KNOWN_INPUT: KnownFields = KnownFields {
             names: &["data"],
             kind: Some("redacted_thinking"),
             at: BLOCKS,
+        },
+        PlacedFields {
+            names: &["media_type"],
+            kind: Some("base64"),
+            at: SOURCES,
+        },
+        PlacedFields {
+            names: &["media_type"],
+            kind: Some("text"),
+            at: SOURCES,
         },
     ],
     wanted: &[&["speed"], &["inference_geo"], &["service_tier"]],

@@ -34,7 +34,8 @@ const FILE_DATA: &[&str] = &[
 const USUAL_TIERS: &[&str] = &["standard", "flex", "unspecified"];
 
 /// Beside the fields of text those of media, of code in earlier turns and of settings. With any
-/// other field, an upstream may read or do what nobody has counted.
+/// other field, an upstream may read or do what nobody has counted. The same holds for media beside the places of `placed`: in
+/// a part of another type, beside other media in one, or where the format has none. The other names hold at any depth.
 const KNOWN_INPUT: KnownFields = KnownFields {
     top: &[
         "cachedContent",
@@ -46,8 +47,6 @@ const KNOWN_INPUT: KnownFields = KnownFields {
         "model_armor_config",
     ],
     nested: &[
-        "mimeType",
-        "mime_type",
         "displayName",
         "display_name",
         "responseModalities",
@@ -102,6 +101,16 @@ const KNOWN_INPUT: KnownFields = KnownFields {
         },
         PlacedFields {
             names: &["fileUri", "file_uri"],
+            kind: None,
+            at: FILE_DATA,
+        },
+        PlacedFields {
+            names: &["mimeType", "mime_type"],
+            kind: None,
+            at: INLINE_DATA,
+        },
+        PlacedFields {
+            names: &["mimeType", "mime_type"],
             kind: None,
             at: FILE_DATA,
         },

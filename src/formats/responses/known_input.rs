@@ -15,7 +15,8 @@ use crate::json::{
 const PARTS: &[&str] = &["input.content", "input.output"];
 
 /// Beside the fields of text those of media, of earlier responses and of settings. With any
-/// other field, an upstream may read or do what nobody has counted.
+/// other field, an upstream may read or do what nobody has counted. The same holds for media beside the places of `placed`: in
+/// a part of another type, beside other media in one, or where the format has none. The other names hold at any depth.
 const KNOWN_INPUT: KnownFields = KnownFields {
     top: &[
         "background",
@@ -27,7 +28,6 @@ const KNOWN_INPUT: KnownFields = KnownFields {
     nested: &[
         "id",
         "detail",
-        "filename",
         "refusal",
         "phase",
         "namespace",
@@ -66,6 +66,11 @@ const KNOWN_INPUT: KnownFields = KnownFields {
         },
         PlacedFields {
             names: &["image_url", "file_data", "file_url", "file_id"],
+            kind: Some("input_file"),
+            at: PARTS,
+        },
+        PlacedFields {
+            names: &["filename"],
             kind: Some("input_file"),
             at: PARTS,
         },
