@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use omniglot::formats::{Capabilities, Operation, RequestHead, UpstreamTarget};
 use omniglot::model::{Format, Losses};
-use omniglot::translate::{self, BodyEstimate, ModelTraits, RequestSummary};
+use omniglot::translate::{self, ModelTraits, RequestSummary};
 
 use crate::measure::{check, excess, list, pairs};
 
@@ -393,7 +393,7 @@ pub fn forward(from: Format, to: Format, body: &[u8]) {
     let Ok(mut summary) = summary else {
         return;
     };
-    BodyEstimate::with_unseen(from.codec(), &summary.head(&ModelTraits::default()), body);
+    summary.estimate(from.codec(), &ModelTraits::default(), body);
     let capabilities = Capabilities::default();
     let target = UpstreamTarget {
         model: "upstream-model",
