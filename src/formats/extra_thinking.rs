@@ -13,9 +13,9 @@ pub struct ExtraThinking {
 
 impl ExtraThinking {
     /// Takes the more of both: an upstream may read either.
-    fn or_more(self, other: Option<ExtraThinking>) -> ExtraThinking {
-        match other {
-            Some(other) if self.most() < other.most() => other,
+    fn or_more(self, earlier: Option<ExtraThinking>) -> ExtraThinking {
+        match earlier {
+            Some(earlier) if earlier.most() >= self.most() => earlier,
             _ => self,
         }
     }

@@ -55,7 +55,7 @@ struct BodyScanner<'i, 'a> {
 
 /// What is looked for in a value.
 #[derive(Clone, Copy)]
-struct Search {
+struct SearchScope {
     /// Fields that are not known, since the value is of a known one.
     unknown: bool,
     models: bool,
@@ -112,7 +112,7 @@ impl<'a> BodyScanner<'_, 'a> {
                 true => reader.skip(),
                 false => {
                     let models = self.index.known.turns != Some(name);
-                    let search = Search {
+                    let search = SearchScope {
                         unknown: true,
                         models,
                     };
@@ -134,7 +134,7 @@ impl<'a> BodyScanner<'_, 'a> {
         &mut self,
         reader: &mut JsonReader<'a>,
         path: &Path<'_>,
-        search: Search,
+        search: SearchScope,
     ) -> DecodeResult {
         match reader.peek() {
             Some(b'{') if search.unknown => self.read_known_object(reader, path, search),
@@ -161,7 +161,7 @@ impl<'a> BodyScanner<'_, 'a> {
         &mut self,
         reader: &mut JsonReader<'a>,
         path: &Path<'_>,
-        search: Search,
+        search: SearchScope,
     ) -> DecodeResult {
         let mut object = ObjectFindings::default();
         reader.object(|reader, key| match key {
@@ -200,7 +200,7 @@ impl<'a> BodyScanner<'_, 'a> {
         reader: &mut JsonReader<'a>,
         key: &str,
         object: &Path<'_>,
-        search: Search,
+        search: SearchScope,
         found: &mut ObjectFindings<'a>,
     ) -> DecodeResult {
         let path = Path::Key(object, key);
@@ -257,7 +257,7 @@ impl<'a> BodyScanner<'_, 'a> {
             }
             return reader.skip();
         }
-        let search = Search {
+        let search = SearchScope {
             unknown: false,
             models: true,
         };

@@ -14,7 +14,7 @@ use crate::formats::{
 use crate::json::{Edit, FieldIndex, Present, RawJson, from_json, replace};
 use crate::model::{ApiError, Text, truncated};
 
-use super::index_fields;
+use super::endpoint_fields::index_fields;
 use super::response::ObservedUsage;
 
 pub(super) static SPEECH_FIELDS: LazyLock<FieldIndex> = LazyLock::new(|| {
@@ -233,10 +233,10 @@ mod tests {
         }
         let object = form(&[("model", "m"), ("chunking_strategy[type]", "server_vad")]);
         assert!(decode_form_fields(object.as_bytes()).is_ok());
-        assert_eq!(other_model(object.as_bytes()), None);
+        assert_eq!(form_findings(object.as_bytes()).other_model, None);
         let second = form(&[("model", "m"), ("fallback_model", "n")]);
         assert_eq!(
-            other_model(second.as_bytes()).as_deref(),
+            form_findings(second.as_bytes()).other_model.as_deref(),
             Some("fallback_model")
         );
     }

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use smallvec::SmallVec;
 
-use super::index_fields;
+use super::endpoint_fields::index_fields;
 use crate::formats::chat::{CompletionUsage, decode_error, decode_model_name, request_usage};
 use crate::formats::token_input::TokenInput;
 use crate::formats::{

@@ -2,6 +2,7 @@
 
 mod audio;
 mod completions;
+mod endpoint_fields;
 mod response;
 
 use std::sync::LazyLock;
@@ -12,13 +13,14 @@ use super::chat::{decode_model_name, set_model};
 use super::dearer_setting::USUAL_TIERS;
 use super::json_bytes::to_json_string;
 use super::multipart;
-use super::other_model::names_model;
 use super::{
     InputSummary, ModelField, Observation, PassthroughEndpoint, RequestFindings, ResponseObserver,
     RoutingFields, decode_unique_fields,
 };
-use crate::json::{Edit, FieldIndex, JsonReader, KnownFields, NO_FIELDS, RawJson};
+use crate::json::{Edit, FieldIndex, JsonReader, RawJson};
 use crate::model::ApiError;
+
+use endpoint_fields::index_fields;
 
 static MODERATION_FIELDS: LazyLock<FieldIndex> =
     LazyLock::new(|| index_fields(&["model", "input", "service_tier"]));
@@ -36,17 +38,6 @@ static RERANK_FIELDS: LazyLock<FieldIndex> = LazyLock::new(|| {
         "service_tier",
     ])
 });
-
-/// Fields whose values are settings, or data of the client.
-fn index_fields(names: &'static [&'static str]) -> FieldIndex {
-    let known = KnownFields {
-        top: names,
-        opaque: names,
-        wanted: &[&["service_tier"]],
-        ..NO_FIELDS
-    };
-    FieldIndex::new(&known, names_model)
-}
 
 impl PassthroughEndpoint {
     /// Decodes the fields of a request that routing and the reservation of its cost need.

@@ -1,3 +1,5 @@
+//! What one pass finds: unknown, misplaced and repeated fields, other models, wanted fields and stored items.
+
 use super::{BodyScan, scan_body};
 use crate::json::{FieldIndex, KnownFields, NO_FIELDS, PlacedFields};
 

@@ -154,7 +154,7 @@ fn misplaced_media() -> Vec<(&'static str, Value, &'static str)> {
         (
             "responses",
             json!({"input": user(json!([{"type": "input_image", "image_url": url, "file_id": "file-1"}]))}),
-            "input[0].content[0].image_url",
+            "input[0].content[0].file_id",
         ),
         (
             "responses",

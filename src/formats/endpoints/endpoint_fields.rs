@@ -1,0 +1,15 @@
+//! The fields of requests to an endpoint that the gateway knows.
+
+use crate::formats::other_model::names_model;
+use crate::json::{FieldIndex, KnownFields, NO_FIELDS};
+
+/// Fields whose values are settings, or data of the client.
+pub(super) fn index_fields(names: &'static [&'static str]) -> FieldIndex {
+    let known = KnownFields {
+        top: names,
+        opaque: names,
+        wanted: &[&["service_tier"]],
+        ..NO_FIELDS
+    };
+    FieldIndex::new(&known, names_model)
+}
