@@ -171,11 +171,6 @@ fn misplaced_media() -> Vec<(&'static str, Value, &'static str)> {
             json!({"messages": user(json!([{"type": "image", "source": {"type": "url", "url": url, "media_type": "video/mp4"}}]))}),
             "messages[0].content[0].source.media_type",
         ),
-        (
-            "native",
-            json!({"systemInstruction": {"parts": [{"text": "x", "fileData": {"fileUri": url}}]}}),
-            "systemInstruction.parts[0].fileData",
-        ),
     ]
 }
 
