@@ -11,11 +11,9 @@ use super::thinking_output::{explain_thinking, max_thinking};
 use crate::access::{self, Leases, PendingReservation, Reserve};
 use crate::formats::{DearerSetting, HeaderFields, Operation};
 use crate::metrics::ServedRequest;
-use crate::model::{ApiError, Format, MAX_AMOUNT_LEN, Money, UsageRecord};
+use crate::model::{ApiError, Format, MAX_AMOUNT_LEN, UsageRecord};
 use crate::runtime::{Attempt, Prices};
-use crate::translate::{
-    BodyEstimate, MeasuredUsage, RequestSummary, likely_tokens_of_text, max_tokens_of_text,
-};
+use crate::translate::{BodyEstimate, MeasuredUsage, RequestSummary, likely_tokens_of_text};
 
 /// The output of models that do not say how long it may be, where the request does not either.
 const DEFAULT_OUTPUT_TOKENS: u64 = 4096;
@@ -140,49 +138,6 @@ fn unknown_price(key: &str, setting: &DearerSetting) -> ApiError {
          it out, or set it to `{usual}`"
     );
     ApiError::invalid(message).at(*field)
-}
-
-/// What a translated body may have beyond the client's without more being reserved: the names of its fields.
-const USUAL_GROWTH: u64 = 1024;
-
-/// The growth of a translated body that nothing is reserved for yet, and what it may cost.
-pub(super) struct UnreservedGrowth {
-    bytes: u64,
-    most: Money,
-}
-
-/// Finds how much longer the translated body is than the one that the reservation is for: references in
-/// schemas are resolved, and stored signatures restored. `None`: no more needs to be reserved.
-pub(super) fn unreserved_growth(ctx: &RequestContext, length: usize) -> Option<UnreservedGrowth> {
-    if !ctx.billing.is_reserved() {
-        return None;
-    }
-    let expected = ctx.route.body.len() as u64 + USUAL_GROWTH;
-    let bytes = (length as u64).checked_sub(expected)?;
-    let more = bytes.checked_sub(ctx.billing.reserved_growth());
-    let more = more.filter(|more| *more > 0)?;
-    let prices = ctx.route.current()?.settings.prices?;
-    let most = prices.max_input_cost(max_tokens_of_text(more));
-    Some(UnreservedGrowth { bytes, most })
-}
-
-/// Reserves the cost of the growth of a body, or waits for a lease.
-pub(super) async fn reserve_growth(
-    leases: Option<&Leases>,
-    ctx: &mut RequestContext,
-    growth: UnreservedGrowth,
-) -> Result<(), ApiError> {
-    let Some(key) = ctx.client.key() else {
-        return Ok(());
-    };
-    let reserved = match access::reserve(leases, key, growth.most, Timestamp::now())? {
-        Reserve::Ready(reservation) => reservation,
-        Reserve::Pending(waiting) => Some(waiting.wait().await?),
-    };
-    if let Some(reserved) = reserved {
-        ctx.billing.add_reservation(growth.bytes, reserved);
-    }
-    Ok(())
 }
 
 /// The most input that an attempt may be billed for.

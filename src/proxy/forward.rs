@@ -12,7 +12,7 @@ use pingora_http::RequestHeader;
 use pingora_proxy::{ProxyHttp as _, Session};
 use tokio::time::timeout;
 
-use super::billing;
+use super::body_growth;
 use super::context::RequestContext;
 use super::gateway::Gateway;
 use super::local;
@@ -147,10 +147,14 @@ impl Gateway {
 
     /// Reserves more for a body that became longer in translation than what was reserved for.
     async fn reserve_growth(&self, ctx: &mut RequestContext, length: usize) -> Result<()> {
-        let Some(growth) = billing::unreserved_growth(ctx, length) else {
+        let Some(growth) = body_growth::unreserved_growth(ctx, length) else {
             return Ok(());
         };
-        let reserving = Box::pin(billing::reserve_growth(self.leases.as_deref(), ctx, growth));
+        let reserving = Box::pin(body_growth::reserve_growth(
+            self.leases.as_deref(),
+            ctx,
+            growth,
+        ));
         match reserving.await {
             Ok(()) => Ok(()),
             Err(api_error) => Err(ctx.withdraw_attempt(api_error)),

@@ -16,6 +16,7 @@ use tokio::time::Instant as TokioInstant;
 use super::context::{RequestContext, is_retryable};
 use super::downstream::{write_body, write_header};
 use super::gateway::Gateway;
+use super::held_header::HeldHeader;
 use super::timer::{Idle, IdleTimeout};
 use super::timer::{client_gone, deadline_exceeded, is_downstream, sleep_to, unless_gone, within};
 use super::upstream::decompress::Decompressor;
@@ -28,10 +29,6 @@ use crate::formats::HeaderFields;
 use crate::metrics::FailureCause;
 use crate::model::ApiErrorKind;
 use crate::translate::{BodyBuffer, ResponseMode, ResponseTranslator};
-
-/// A stream's first events hold no content. They are held this long for some, so that a stream
-/// which fails at once can still be answered by another upstream.
-const HOLD: Duration = Duration::from_secs(1);
 
 /// How much of a stream may go out in one write.
 const BATCH_LIMIT: usize = 64 << 10;
@@ -130,7 +127,9 @@ impl Gateway {
             let chunk = if ctx.response.header_sent() {
                 read_or_keep_alive(session, ctx, upstream, &mut idle).await
             } else {
-                match read_or_release(session, upstream, limit, held.since, ctx.deadline()).await {
+                match read_or_release(session, upstream, limit, held.release_at(), ctx.deadline())
+                    .await
+                {
                     Ok(Some(chunk)) => Ok(chunk),
                     Ok(None) => {
                         held.release(self, session, ctx).await?;
@@ -186,7 +185,7 @@ impl Gateway {
     }
 
     /// Sends the header of an upstream's response, with ours. From here on no other attempt can follow.
-    async fn send_header(
+    pub(super) async fn send_header(
         &self,
         session: &mut Session,
         ctx: &mut Box<RequestContext>,
@@ -293,11 +292,10 @@ async fn read_or_release(
     session: &mut Session,
     upstream: &mut UpstreamSession,
     limit: Option<Duration>,
-    held_since: Option<TokioInstant>,
+    release: Option<TokioInstant>,
     deadline: Option<TokioInstant>,
 ) -> Result<Option<Option<Bytes>>> {
     let mut read = pin!(read_chunk(upstream, limit));
-    let release = held_since.map(|since| since + HOLD);
     tokio::select! {
         biased;
         chunk = &mut read => chunk.map(Some).map_err(|error| error.into_up()),
@@ -342,79 +340,6 @@ async fn read_or_keep_alive(
 
 fn stream_timed_out() -> Box<Error> {
     Error::explain(ErrorType::ReadTimedout, "no event of the stream in time").into_up()
-}
-
-/// The header of a stream and what came before its first content.
-struct HeldHeader {
-    header: Option<ResponseHeader>,
-    bytes: BytesMut,
-    since: Option<TokioInstant>,
-}
-
-impl HeldHeader {
-    fn new(header: ResponseHeader) -> HeldHeader {
-        HeldHeader {
-            header: Some(header),
-            bytes: BytesMut::new(),
-            since: None,
-        }
-    }
-
-    async fn pass(
-        &mut self,
-        gateway: &Gateway,
-        session: &mut Session,
-        ctx: &mut Box<RequestContext>,
-        chunk: Option<Bytes>,
-        end: bool,
-    ) -> Result<()> {
-        if ctx.response.header_sent() {
-            return write_body(session, ctx, chunk, end).await;
-        }
-        let translator = ctx.response.translator.as_ref();
-        let begun = translator.is_some_and(|translator| translator.observer().has_content);
-        let too_much = self.bytes.len() > ctx.snapshot.server.body_limit;
-        if !(begun || end || too_much) {
-            if let Some(chunk) = chunk {
-                self.since.get_or_insert_with(TokioInstant::now);
-                self.bytes.extend_from_slice(&chunk);
-            }
-            return Ok(());
-        }
-        if self.bytes.is_empty() {
-            self.send(gateway, session, ctx).await?;
-            return write_body(session, ctx, chunk, end).await;
-        }
-        self.bytes.extend_from_slice(&chunk.unwrap_or_default());
-        self.release(gateway, session, ctx).await?;
-        if end {
-            write_body(session, ctx, None, true).await?;
-        }
-        Ok(())
-    }
-
-    async fn release(
-        &mut self,
-        gateway: &Gateway,
-        session: &mut Session,
-        ctx: &mut Box<RequestContext>,
-    ) -> Result<()> {
-        self.send(gateway, session, ctx).await?;
-        let bytes = self.bytes.split().freeze();
-        write_body(session, ctx, Some(bytes), false).await
-    }
-
-    async fn send(
-        &mut self,
-        gateway: &Gateway,
-        session: &mut Session,
-        ctx: &mut Box<RequestContext>,
-    ) -> Result<()> {
-        match self.header.take() {
-            Some(header) => gateway.send_header(session, ctx, header).await,
-            None => Ok(()),
-        }
-    }
 }
 
 /// The body of an error, or as much of it as came in time: it is no reason to wait when another
