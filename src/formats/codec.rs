@@ -174,6 +174,8 @@ pub trait Codec: Sync {
         body: &[u8],
         observer: &mut ResponseObserver,
     ) -> Result<Observation, ApiError>;
+    /// Returns the usage that a JSON response reports, also where nothing else of it can be used.
+    fn reported_usage(&self, body: &[u8]) -> Option<Usage>;
     /// Observes one event of a stream that passes through.
     fn observe_event(
         &self,

@@ -76,6 +76,11 @@ impl ContentBytes {
         (self.reasoning, self.signatures) = (0, 0);
     }
 
+    /// All of it, of whatever kind.
+    pub fn total(&self) -> u64 {
+        self.text + self.reasoning + self.signatures + self.images
+    }
+
     /// The reasoning, also the part of it that is hidden.
     pub fn all_reasoning(&self) -> u64 {
         self.reasoning.max(self.signatures)

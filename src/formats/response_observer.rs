@@ -24,6 +24,8 @@ pub struct ResponseObserver {
     /// Clients may stop reading here: nothing that follows matters. Formats whose streams just
     /// end never set it.
     pub closed: bool,
+    /// The response is longer than the gateway reads, so that its usage is not known.
+    pub is_too_long: bool,
     /// The upstream itself reported an error in the stream.
     pub api_error: Option<ApiError>,
     /// One bit per choice: those that have appeared, and those that are complete.
@@ -97,6 +99,12 @@ impl ResponseObserver {
         }
         self.item_ids.push_str(id);
         self.item_ids.push('\n');
+    }
+
+    /// Returns counts of which at least one changes whenever content comes.
+    pub fn content_counts(&self) -> (u64, u64) {
+        let usage = self.usage.unwrap_or_default();
+        (self.uncounted.total(), usage.output)
     }
 
     /// Tells whether the content is complete and its usage is still to come.

@@ -11,7 +11,7 @@ use super::thinking_output::{explain_thinking, max_thinking};
 use crate::access::{self, Leases, PendingReservation, Reserve};
 use crate::formats::{DearerSetting, HeaderFields, Operation};
 use crate::metrics::ServedRequest;
-use crate::model::{ApiError, Format, MAX_AMOUNT_LEN, UsageRecord};
+use crate::model::{ApiError, Format, MAX_AMOUNT_LEN, Usage, UsageRecord};
 use crate::runtime::{Attempt, Prices};
 use crate::translate::{BodyEstimate, MeasuredUsage, RequestSummary, likely_tokens_of_text};
 
@@ -218,19 +218,42 @@ fn cost(ctx: &mut RequestContext) -> Option<RequestCost> {
 }
 
 fn compute_cost(ctx: &RequestContext) -> Option<RequestCost> {
-    let metered = metered(ctx)?;
+    let unread = unread(ctx);
+    let metered = unread.or_else(|| metered(ctx))?;
     let prices = ctx.route.current()?.settings.prices;
     let took = ctx.attempt.sent_at().map(|since| since.elapsed());
     let took = milliseconds(took.unwrap_or_default());
+    let reserved = ctx.billing.reserved().filter(|_| unread.is_some());
     Some(RequestCost {
         metered,
-        cost: prices.map(|prices| prices.cost(&metered.usage, took)),
+        cost: prices.map(|prices| {
+            let cost = || prices.cost(&metered.usage, took);
+            reserved.unwrap_or_else(cost)
+        }),
         milliseconds: prices.filter(Prices::charges_time).map(|_| took),
     })
 }
 
-/// What is answered with an error costs nothing. A stream that breaks off costs what came of it, and
-/// a client that leaves what it had asked until then.
+/// The most that a response may have which is longer than the gateway reads, for a key with a cap: it costs what was
+/// reserved, since its usage stands at its end.
+fn unread(ctx: &RequestContext) -> Option<MeasuredUsage> {
+    let translator = ctx.response.translator.as_ref()?;
+    let is_unread = translator.observer().is_too_long && ctx.billing.is_reserved();
+    let (attempt, request) = (ctx.route.current()?, ctx.route.request()?);
+    let limit = request.output_limit;
+    is_unread.then(|| MeasuredUsage {
+        usage: Usage {
+            input: reserved_input(ctx).unwrap_or_else(|| input_tokens(ctx)),
+            output: max_output(limit.output, attempt).saturating_mul(limit.choices),
+            ..Usage::default()
+        },
+        estimated: true,
+    })
+}
+
+/// What is answered with an error costs nothing, unless the upstream has reported usage with a response that cannot be
+/// used, and the key has a cap. A stream that breaks off costs what came of it, and a client that leaves what it had
+/// asked until then.
 fn metered(ctx: &RequestContext) -> Option<MeasuredUsage> {
     if ctx.route.is_token_count() {
         return None;
@@ -239,8 +262,10 @@ fn metered(ctx: &RequestContext) -> Option<MeasuredUsage> {
     let translator = ctx.response.translator.as_ref().filter(|translator| {
         let observed = translator.observer();
         let is_whole = observed.ended && observed.api_error.is_none();
-        (is_whole || ctx.response.status() == 200 || left)
-            && (observed.has_content || observed.usage.is_some())
+        let is_received = is_whole || ctx.response.status() == 200 || left;
+        let is_reported = observed.usage.is_some_and(|usage| !usage.is_blank());
+        (is_received && (observed.has_content || observed.usage.is_some()))
+            || (is_reported && ctx.attempt.is_unusable() && ctx.billing.is_reserved())
     });
     match translator {
         Some(translator) => Some(translator.usage(|| unreported_input(ctx))),

@@ -15,6 +15,7 @@ use tokio::time::timeout;
 use super::body_growth;
 use super::context::RequestContext;
 use super::gateway::Gateway;
+use super::late_usage;
 use super::local;
 use super::timer::{DEADLINE_EXCEEDED, check_present, is_downstream, unless_gone};
 use super::upstream::decompress::Decompressor;
@@ -193,17 +194,20 @@ impl Gateway {
             let timeouts = attempt.timeouts;
             ctx.attempt.set_sent();
             let deadline = ctx.deadline();
+            let end = (deadline, late_usage::is_paid_to_the_end(ctx));
             let sent = {
-                let timer = &mut ctx.timer;
+                let (timer, client) = (&mut ctx.timer, &mut ctx.client);
                 let sending = session::send(connection, peer, &request, &timeouts, timer);
-                unless_gone(session, deadline, pin!(sending)).await
+                late_usage::run_step(session, client, end, pin!(sending)).await
             };
             match sent {
                 Ok(response) => {
                     ctx.attempt.set_unfinished(!response.is_sent);
                     return Ok(response.session);
                 }
-                Err(error) if reused && may_be_stale(&error) => only_new = true,
+                Err(error) if reused && may_be_stale(&error) && !ctx.client.has_left() => {
+                    only_new = true;
+                }
                 Err(error) => {
                     return Err(self.error_while_proxy(peer, session, error, ctx, reused));
                 }

@@ -169,7 +169,7 @@ impl ImageWorker for Gateway {
     async fn generate(&self, task: &str, job: ImageJob, stop: &Notify) -> Option<TaskResult> {
         let (client, server) = duplex(PIPE);
         let sending = async {
-            // Without a client the upstream is cancelled at once, as for any other.
+            // Without a client its request ends as any other does whose client has left.
             tokio::select! {
                 response = send(client, &job) => response.ok(),
                 () = stop.notified() => None,

@@ -1,18 +1,72 @@
-//! Reads the usage at the end of a stream whose client has left: the response is complete, and its cost depends on it.
+//! Reads on for a client that has left, where its key pays by what the upstream still reports.
 
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::time::{Duration, Instant};
 
-use pingora_core::Result;
+use pingora_core::protocols::http::ServerSession;
 use pingora_core::protocols::http::client::HttpSession as UpstreamSession;
+use pingora_core::{Error, ErrorType, Result};
+use tokio::time::{Instant as TokioInstant, sleep_until};
 
-use super::context::RequestContext;
-use super::timer::{is_downstream, within};
+use super::context::{ClientState, RequestContext};
+use super::large_body;
+use super::timer::{deadline_exceeded, is_downstream, unless_gone, within};
 use super::upstream::decompress::Decompressor;
+use crate::formats::ResponseObserver;
 
-/// How long the usage is waited for, and how much may come before it: it follows the finish reason at once.
+/// How long the usage of a complete stream is waited for, and how much may come before it: it follows the finish
+/// reason at once.
 const MAX_WAIT: Duration = Duration::from_secs(5);
 const MAX_BYTES: usize = 256 << 10;
+
+/// How long an upstream is read for a client that has left, where the attempt has no end.
+const MAX_READ: Duration = Duration::from_secs(600);
+
+/// Tells whether a client that leaves pays for all that the upstream does. It does with a key that has a spending cap:
+/// such a client could leave each time, and the upstream bills what nobody has read.
+pub(super) fn is_paid_to_the_end(ctx: &RequestContext) -> bool {
+    let attempt = ctx.route.current();
+    ctx.billing.is_reserved() && attempt.is_some_and(|attempt| attempt.settings.prices.is_some())
+}
+
+/// Runs a step towards the upstream. It ends when the client leaves, unless the step `is_paid` for all the same.
+pub(super) async fn run_step<T>(
+    session: &mut ServerSession,
+    client: &mut ClientState,
+    (deadline, is_paid): (Option<TokioInstant>, bool),
+    mut step: Pin<&mut impl Future<Output = Result<T>>>,
+) -> Result<T> {
+    if client.left_at().is_none() {
+        match unless_gone(session, deadline, step.as_mut()).await {
+            Err(error) if is_paid && is_downstream(&error) => {
+                client.set_left();
+                log_reading(client);
+            }
+            done => return done,
+        }
+    }
+    tokio::select! {
+        biased;
+        done = step => done.map_err(|error| error.into_up()),
+        () = sleep_until(read_until(client, deadline)) => Err(deadline_exceeded()),
+    }
+}
+
+fn log_reading(client: &ClientState) {
+    let id = client.request_id();
+    log::debug!("{id}: the client has left, and its response is read to the end");
+}
+
+/// When reading for a client that has left must be over.
+fn read_until(client: &ClientState, deadline: Option<TokioInstant>) -> TokioInstant {
+    let left_at = client.left_at().unwrap_or_else(Instant::now);
+    deadline.unwrap_or_else(|| (left_at + MAX_READ).into())
+}
+
+/// The error of a step that was finished for a client that has left.
+pub(super) fn client_left() -> Box<Error> {
+    Error::explain(ErrorType::ConnectionClosed, "the client has left").into_down()
+}
 
 /// Passes on how a stream has ended; if the client has left it, reads its usage first.
 pub(super) async fn read_after(
@@ -22,35 +76,84 @@ pub(super) async fn read_after(
     decompressor: &mut Decompressor,
 ) -> Result<()> {
     if ended.as_ref().is_err_and(|error| is_downstream(error)) {
-        read(ctx, upstream, decompressor).await;
+        ctx.client.set_left();
+        let limits = ReadLimits::of(ctx);
+        if limits.is_to_the_end {
+            log_reading(&ctx.client);
+        }
+        read(ctx, upstream, decompressor, limits).await;
     }
     ended
 }
 
-/// Reads on while the content is complete and its usage is still to come. What cannot be read is estimated.
+/// How far a stream is read without its client.
+struct ReadLimits {
+    until: Instant,
+    first_byte: Option<Duration>,
+    idle: Option<Duration>,
+    bytes: usize,
+    /// More than the usage of a complete response is read.
+    is_to_the_end: bool,
+}
+
+impl ReadLimits {
+    /// What the upstream may have generated without showing it is paid for, so that all of it is read. Otherwise the
+    /// upstream is cancelled: what came can be estimated.
+    fn of(ctx: &mut RequestContext) -> ReadLimits {
+        let timeouts = ctx.route.current().map(|attempt| attempt.timeouts);
+        match timeouts.filter(|_| is_paid_to_the_end(ctx)) {
+            Some(timeouts) if ctx.may_hide_output() => ReadLimits {
+                until: read_until(&ctx.client, ctx.deadline()).into(),
+                first_byte: timeouts.first_byte,
+                idle: timeouts.idle,
+                bytes: usize::MAX,
+                is_to_the_end: true,
+            },
+            _ => ReadLimits {
+                until: Instant::now() + MAX_WAIT,
+                first_byte: None,
+                idle: None,
+                bytes: MAX_BYTES,
+                is_to_the_end: false,
+            },
+        }
+    }
+
+    fn is_awaited(&self, observer: &ResponseObserver) -> bool {
+        let is_over = observer.closed || observer.api_error.is_some();
+        observer.awaits_usage() || (self.is_to_the_end && !is_over)
+    }
+}
+
+/// Reads on while something that is paid for is still to come. What cannot be read is estimated.
 async fn read(
     ctx: &mut RequestContext,
     upstream: &mut UpstreamSession,
     decompressor: &mut Decompressor,
+    mut limits: ReadLimits,
 ) {
-    let until = Instant::now() + MAX_WAIT;
-    let mut left = MAX_BYTES;
+    let mut silence = limits.first_byte;
     while let Some(translator) = &mut ctx.response.translator
-        && translator.observer().awaits_usage()
+        && limits.is_awaited(translator.observer())
     {
-        let limit = until.saturating_duration_since(Instant::now());
+        let left = limits.until.saturating_duration_since(Instant::now());
+        let limit = silence.map_or(left, |silence| silence.min(left));
         let chunk = within(limit, pin!(upstream.read_response_body())).await;
-        let Some(Ok(Some(chunk))) = chunk else {
+        let Some(Ok(chunk)) = chunk else {
             return;
         };
-        let Some(rest) = left.checked_sub(chunk.len()) else {
+        let end = chunk.is_none();
+        let length = chunk.as_ref().map_or(0, |chunk| chunk.len());
+        let Some(rest) = limits.bytes.checked_sub(length) else {
             return;
         };
-        left = rest;
-        let Ok(mut chunk) = decompressor.decompress(Some(chunk)) else {
+        (limits.bytes, silence) = (rest, limits.idle);
+        let Ok(mut chunk) = decompressor.decompress(chunk) else {
             return;
         };
-        if translator.translate_chunk(&mut chunk, false).is_err() {
+        let size = translator.buffered() + chunk.as_ref().map_or(0, |chunk| chunk.len());
+        let translated = large_body::process(size, || translator.translate_chunk(&mut chunk, end));
+        if end || translated.is_err() {
             return;
         }
     }

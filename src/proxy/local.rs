@@ -95,7 +95,7 @@ pub(super) async fn respond_failure(
     error: &Error,
 ) -> bool {
     // Also where the attempt before failed: nobody is there to hear of it.
-    if is_downstream(error) {
+    if is_downstream(error) || ctx.client.has_left() {
         ctx.client.set_left();
         ctx.response.set_status(499);
         return false;

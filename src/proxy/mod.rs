@@ -61,6 +61,7 @@ mod request_framing;
 mod respond;
 mod response_writer;
 mod retry;
+mod stream_silence;
 mod thinking_output;
 mod timer;
 mod upstream;

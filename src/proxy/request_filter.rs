@@ -38,9 +38,9 @@ impl Gateway {
                 () = stop => {}
             }
         }
-        if ctx.response.is_writing() {
-            // Half of a chunk is out: whatever came now would stand in the middle of it.
-            return Error::e_explain(ErrorType::ConnectionClosed, "stopped while writing")
+        if ctx.response.is_writing() || ctx.client.has_left() {
+            // Half of a chunk is out: whatever came now would stand in the middle of it. Or nobody is there to read it.
+            return Error::e_explain(ErrorType::ConnectionClosed, "stopped")
                 .map_err(|error: Box<Error>| error.into_down());
         }
         let api_error = ApiError::new(ApiErrorKind::Overloaded, "the gateway is shutting down");

@@ -51,6 +51,11 @@ impl Gateway {
     ) -> Result<()> {
         let translator = ctx.response.translator.as_ref();
         match translator.map(ResponseTranslator::mode) {
+            None if ctx.client.has_left() => {
+                // A refusal costs nothing.
+                ctx.attempt.clear_sent();
+                Err(late_usage::client_left())
+            }
             None => {
                 self.respond_error(session, ctx, upstream, header, decompressor)
                     .await
@@ -61,8 +66,14 @@ impl Gateway {
             }
             Some(ResponseMode::Stream) => {
                 let decompressor = &mut decompressor;
-                let done = self.respond_stream(session, ctx, upstream, header, decompressor);
-                late_usage::read_after(done.await, ctx, upstream, decompressor).await
+                let done = match ctx.client.has_left() {
+                    true => Err(late_usage::client_left()),
+                    false => {
+                        self.respond_stream(session, ctx, upstream, header, decompressor)
+                            .await
+                    }
+                };
+                late_usage::read_after(done, ctx, upstream, decompressor).await
             }
         }
     }
@@ -78,9 +89,11 @@ impl Gateway {
     ) -> Result<()> {
         // A header is no byte of the body: until one comes, the upstream may still be at work.
         let mut limit = first_byte_timeout(ctx);
+        let is_paid = late_usage::is_paid_to_the_end(ctx);
         let mut body = loop {
             let reading = pin!(read_chunk(upstream, limit));
-            let chunk = unless_gone(session, ctx.deadline(), reading).await?;
+            let end = (ctx.deadline(), is_paid);
+            let chunk = late_usage::run_step(session, &mut ctx.client, end, reading).await?;
             limit = idle_timeout(ctx);
             let end = chunk.is_none();
             let mut chunk = decompressor.decompress(chunk)?;
@@ -89,6 +102,9 @@ impl Gateway {
                 break chunk.unwrap_or_default();
             }
         };
+        if ctx.client.has_left() {
+            return Err(late_usage::client_left());
+        }
         if image_files::are_stored(ctx) {
             // On the heap: no other response need hold room for connections to somewhere else.
             body = Box::pin(self.store_images(session, ctx, body)).await?;
@@ -123,6 +139,7 @@ impl Gateway {
         let mut limit = first_byte_timeout(ctx);
         let keep_alive = ctx.snapshot.server.timeouts.keep_alive;
         let mut idle = IdleTimeout::new(keep_alive, idle_timeout(ctx));
+        let is_paid = late_usage::is_paid_to_the_end(ctx);
         loop {
             let chunk = if ctx.response.header_sent() {
                 read_or_keep_alive(session, ctx, upstream, &mut idle).await
@@ -152,6 +169,9 @@ impl Gateway {
             let end = matches!(last, Ok(true));
             let chunk = (!batch.is_empty()).then(|| batch.take());
             held.pass(self, session, ctx, chunk, end).await?;
+            if is_paid {
+                ctx.note_content(ctx.response.last_sent());
+            }
             if last? {
                 return Ok(());
             }

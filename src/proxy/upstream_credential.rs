@@ -42,7 +42,8 @@ impl Gateway {
             let refused = upstream.response_header().is_some_and(|header| {
                 credentials::is_refused(&credential, header.status, &header.headers)
             });
-            if !refused || is_repeated || !fetched.reject(&credential) {
+            let is_final = !refused || is_repeated || !fetched.reject(&credential);
+            if is_final || ctx.client.has_left() {
                 return Ok(upstream);
             }
             let (id, name) = (ctx.client.request_id(), ctx.route.upstream_name());

@@ -113,6 +113,7 @@ impl Gateway {
             }
             (Err(api_error), None) => (api_error, FailureCause::Malformed),
         };
+        ctx.attempt.set_unusable();
         if is_about_credentials(api_error.kind) {
             api_error = refused_credentials(ctx, api_error.status);
         }

@@ -144,6 +144,11 @@ impl Reservation {
         self.is_lease_low
     }
 
+    /// The amount that is reserved.
+    pub const fn amount(&self) -> Money {
+        self.amount
+    }
+
     /// Adds another reservation of the same account.
     pub fn add(&mut self, mut more: Reservation) {
         self.amount += std::mem::take(&mut more.amount);

@@ -69,7 +69,7 @@ impl ArrayPassthrough {
         self.begun |= good > 0;
         match api_error {
             Some(api_error) => Err(api_error),
-            None if self.pending.len() > limit => Err(chunk_too_large(limit)),
+            None if self.pending.len() > limit => Err(chunk_too_large(limit, observer)),
             None => Ok(()),
         }
     }

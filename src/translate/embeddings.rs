@@ -111,6 +111,11 @@ impl EmbeddingBody {
         Ok(codec(self.to)?.encode_embeddings(&embeddings, &self.options))
     }
 
+    /// Returns the usage of a response that cannot be used.
+    pub(super) fn reported_usage(&self, body: &[u8]) -> Option<Usage> {
+        self.from.codec().reported_usage(body)
+    }
+
     /// Checks that each input has its vector.
     fn check(&self, vectors: usize) -> Result<(), ApiError> {
         match self.summary.inputs {

@@ -17,7 +17,7 @@ use crate::formats::{
     to_json_string,
 };
 use crate::json::{ChunkedBytes, Edit, splice};
-use crate::model::{ApiError, Format, Losses, SignedParts};
+use crate::model::{ApiError, Format, Losses, SignedParts, Usage};
 
 /// Translates a whole JSON response for a client of another format.
 pub fn response(
@@ -64,6 +64,13 @@ enum JsonBodyMode {
     Text(PassthroughEndpoint),
     /// Embeddings have one too; the client's name of the model is this JSON string.
     Embeddings(EmbeddingBody, Vec<u8>),
+}
+
+/// A document that is complete, and fit for the client.
+enum FinishedDocument {
+    /// Only the name of the model changes, which stands here.
+    Passthrough(Option<Range<usize>>),
+    Translated(Vec<u8>),
 }
 
 impl JsonBody {
@@ -160,10 +167,18 @@ impl JsonBody {
     ) -> Result<(), ApiError> {
         self.buffer.push(bytes);
         if self.buffer.len() > limit {
-            return Err(chunk_too_large(limit));
+            return Err(chunk_too_large(limit, observer));
         }
         if end {
-            let mut chunks = self.finish(observer)?;
+            let body = self.buffer.take();
+            let finished = self.finish(&body, observer);
+            if finished.is_err() && observer.usage.is_none() {
+                observer.usage = self.reported_usage(&body);
+            }
+            let mut chunks = match finished? {
+                FinishedDocument::Translated(translated) => Bytes::from(translated).into(),
+                FinishedDocument::Passthrough(model) => renamed(body, model, self.mode.name()),
+            };
             *out = chunks.next_chunk();
             self.remaining = chunks;
         }
@@ -191,46 +206,60 @@ impl JsonBody {
         std::mem::take(&mut self.losses)
     }
 
-    fn finish(&mut self, observer: &mut ResponseObserver) -> Result<ChunkedBytes, ApiError> {
-        let body = self.buffer.take();
+    /// Returns the usage of a document that cannot be used.
+    fn reported_usage(&self, body: &[u8]) -> Option<Usage> {
+        match &self.mode {
+            JsonBodyMode::Passthrough(format, _) => format.codec().reported_usage(body),
+            JsonBodyMode::Translate { from, .. } => from.codec().reported_usage(body),
+            JsonBodyMode::Embeddings(embeddings, _) => embeddings.reported_usage(body),
+            JsonBodyMode::Endpoint(endpoint, _) => endpoint.reported_usage(body),
+            JsonBodyMode::Text(_) | JsonBodyMode::CountTokens { .. } => None,
+        }
+    }
+
+    fn finish(
+        &mut self,
+        body: &[u8],
+        observer: &mut ResponseObserver,
+    ) -> Result<FinishedDocument, ApiError> {
         match &self.mode {
             JsonBodyMode::CountTokens {
                 from,
                 to,
                 is_encoded_anew,
             } => {
-                let translated = count_tokens::translate_count(*from, *to, &body)?;
-                Ok(ChunkedBytes::from(match is_encoded_anew {
-                    false => body,
-                    true => translated.into(),
-                }))
+                let translated = count_tokens::translate_count(*from, *to, body)?;
+                Ok(match is_encoded_anew {
+                    false => FinishedDocument::Passthrough(None),
+                    true => FinishedDocument::Translated(translated),
+                })
             }
             JsonBodyMode::Embeddings(embeddings, _) if embeddings.is_translated() => {
-                let translated = embeddings.translate(&body, observer)?;
-                Ok(Bytes::from(translated).into())
+                let translated = embeddings.translate(body, observer)?;
+                Ok(FinishedDocument::Translated(translated))
             }
-            JsonBodyMode::Embeddings(embeddings, name) => {
-                let model = embeddings.observe(&body, observer)?;
-                Ok(renamed(body, model, name))
+            JsonBodyMode::Embeddings(embeddings, _) => {
+                let model = embeddings.observe(body, observer)?;
+                Ok(FinishedDocument::Passthrough(model))
             }
             JsonBodyMode::Text(endpoint) => {
-                endpoint.observe_text(&body, observer);
-                Ok(body.into())
+                endpoint.observe_text(body, observer);
+                Ok(FinishedDocument::Passthrough(None))
             }
-            JsonBodyMode::Endpoint(endpoint, name) => {
-                let observation = endpoint.observe_response(&body, observer)?;
-                Ok(renamed(body, observation.model, name))
+            JsonBodyMode::Endpoint(endpoint, _) => {
+                let observation = endpoint.observe_response(body, observer)?;
+                Ok(FinishedDocument::Passthrough(observation.model))
             }
-            JsonBodyMode::Passthrough(format, name) => {
-                let observation = format.codec().observe_response(&body, observer)?;
+            JsonBodyMode::Passthrough(format, _) => {
+                let observation = format.codec().observe_response(body, observer)?;
                 if observer.usage.unwrap_or_default().is_blank() {
-                    observer.uncounted = usage::content_bytes_of_body(format.codec(), &body);
+                    observer.uncounted = usage::content_bytes_of_body(format.codec(), body);
                 }
-                Ok(renamed(body, observation.model, name))
+                Ok(FinishedDocument::Passthrough(observation.model))
             }
             JsonBodyMode::Translate { from, to, options } => {
                 let mut losses = Losses::default();
-                let mut response = from.codec().decode_response(&body, &mut losses)?;
+                let mut response = from.codec().decode_response(body, &mut losses)?;
                 restore_names::restore_response(&mut response, options);
                 observer.usage = response.usage;
                 observer.images = usage::count_images(&response);
@@ -244,8 +273,22 @@ impl JsonBody {
                 }
                 let translated = to.codec().encode_response(&response, options, &mut losses);
                 self.losses = losses;
-                Ok(Bytes::from(translated).into())
+                Ok(FinishedDocument::Translated(translated))
             }
+        }
+    }
+}
+
+impl JsonBodyMode {
+    /// The client's name of the model, where the document names it.
+    fn name(&self) -> &[u8] {
+        match self {
+            JsonBodyMode::Passthrough(_, name)
+            | JsonBodyMode::Endpoint(_, name)
+            | JsonBodyMode::Embeddings(_, name) => name,
+            JsonBodyMode::Text(_)
+            | JsonBodyMode::Translate { .. }
+            | JsonBodyMode::CountTokens { .. } => &[],
         }
     }
 }

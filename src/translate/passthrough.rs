@@ -98,7 +98,7 @@ impl SsePassthrough {
         *out = (!bytes.is_empty()).then_some(bytes);
         match api_error {
             Some(api_error) => Err(api_error),
-            None if self.frames.buffered() > limit => Err(chunk_too_large(limit)),
+            None if self.frames.buffered() > limit => Err(chunk_too_large(limit, observer)),
             None if end && !observer.ended => Err(incomplete_stream()),
             None => Ok(()),
         }

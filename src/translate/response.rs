@@ -232,7 +232,7 @@ impl ResponseTranslator {
             ResponseHandler::Stream(stream) => {
                 stream.translate_chunk(&bytes, end, self.limit, &mut self.observer, chunk)
             }
-            ResponseHandler::UnexpectedJson(json) => json.push(bytes, end),
+            ResponseHandler::UnexpectedJson(json) => json.push(bytes, end, &mut self.observer),
             ResponseHandler::Recording => recording::push(bytes, end, &mut self.observer, chunk),
         };
         if let (Some(codec), Some(sent), true) =

@@ -92,7 +92,7 @@ impl StreamTranslator {
         match api_error {
             Some(api_error) => Err(api_error),
             None if self.frames.buffered() + self.names.buffered_bytes() > limit => {
-                Err(chunk_too_large(limit))
+                Err(chunk_too_large(limit, observer))
             }
             None => Ok(()),
         }

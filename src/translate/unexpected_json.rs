@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::body_buffer::BodyBuffer;
 use super::upstream_error::{decode_bare_error, unexpected_content_type};
-use crate::formats::Codec;
+use crate::formats::{Codec, ResponseObserver};
 use crate::model::ApiError;
 
 /// A JSON document in place of a stream.
@@ -28,12 +28,20 @@ impl UnexpectedJson {
     }
 
     /// Buffers a chunk. `Err`: the error of the whole document.
-    pub(super) fn push(&mut self, bytes: Bytes, end: bool) -> Result<(), ApiError> {
+    pub(super) fn push(
+        &mut self,
+        bytes: Bytes,
+        end: bool,
+        observer: &mut ResponseObserver,
+    ) -> Result<(), ApiError> {
         self.buffer.push(bytes);
         if !end && self.buffer.len() <= MAX_ERROR_BYTES {
             return Ok(());
         }
-        let error = decode_bare_error(self.codec, &self.buffer.take());
+        let body = self.buffer.take();
+        observer.is_too_long = !end;
+        observer.usage = self.codec.reported_usage(&body);
+        let error = decode_bare_error(self.codec, &body);
         Err(error.unwrap_or_else(|| unexpected_content_type(&self.mime, true)))
     }
 }
@@ -45,11 +53,14 @@ mod tests {
 
     fn decoded(chunks: &[&'static str]) -> ApiError {
         let mut json = UnexpectedJson::new(Format::Native.codec(), "application/json");
+        let mut observer = ResponseObserver::default();
         for chunk in chunks {
-            let pushed = json.push(Bytes::from_static(chunk.as_bytes()), false);
+            let chunk = Bytes::from_static(chunk.as_bytes());
+            let pushed = json.push(chunk, false, &mut observer);
             pushed.expect("no error before the end");
         }
-        json.push(Bytes::new(), true).expect_err("no stream")
+        let pushed = json.push(Bytes::new(), true, &mut observer);
+        pushed.expect_err("no stream")
     }
 
     #[test]

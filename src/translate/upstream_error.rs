@@ -4,7 +4,7 @@ use http::StatusCode;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use crate::formats::Codec;
+use crate::formats::{Codec, ResponseObserver};
 use crate::model::{ApiError, Format};
 
 /// Translates an upstream's error into the status and body for a client of another format.
@@ -55,8 +55,9 @@ pub(super) fn incomplete_stream() -> ApiError {
     ApiError::bad_gateway("the upstream's stream ended before its response was complete")
 }
 
-/// The error for an event or a document that is larger than the limit.
-pub(super) fn chunk_too_large(limit: usize) -> ApiError {
+/// Notes that an event or a document is larger than the limit, and makes the error for it.
+pub(super) fn chunk_too_large(limit: usize, observer: &mut ResponseObserver) -> ApiError {
+    observer.is_too_long = true;
     ApiError::bad_gateway(format!(
         "an event or a body of the upstream's response is larger than {limit} bytes"
     ))

@@ -3,8 +3,10 @@
 mod concurrency;
 mod extra_output;
 mod interrupted;
+mod left_clients;
 mod spending_caps;
 mod unseen_input;
+mod unusable_responses;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;

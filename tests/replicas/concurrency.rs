@@ -29,7 +29,7 @@ async fn concurrent_requests_at_three_gateways_spend_exactly_one_cap() {
         let (format, _) = FORMATS[number % 4];
         // Every ninth client leaves: at once, or when its stream has begun.
         if number % 9 == 0 {
-            let words = "mock:wait=never mock:name=left";
+            let words = "mock:usage=5,0,40,0 mock:text=hi mock:wait=go";
             let asked = capped_request(gateway, format, words, 100, number % 2 == 0);
             leaving.push(tokio::spawn(async move {
                 let begun = asked.send().await.expect("an answer");
@@ -50,6 +50,8 @@ async fn concurrent_requests_at_three_gateways_spend_exactly_one_cap() {
         );
     }
     leaving.iter().for_each(tokio::task::JoinHandle::abort);
+    // Their responses are paid for all the same: those of ten clients at most, each with fewer than 20 events.
+    replicas.mock.signal("go", 200).await;
     wait_until_flushed(&gateways).await;
     let store = replicas.open().await;
     let crowd = total_cost(&store).await;

@@ -54,7 +54,7 @@ use super::{
     StreamEncoder, ToolNameRule, UpstreamTarget,
 };
 use crate::json::Edit;
-use crate::model::{ApiError, FieldLocation, Losses, RateLimitStatus, Request, Response};
+use crate::model::{ApiError, FieldLocation, Losses, RateLimitStatus, Request, Response, Usage};
 use crate::sse::SseWriter;
 
 /// The codec of the chat format.
@@ -176,6 +176,10 @@ impl Codec for Chat {
         observer: &mut ResponseObserver,
     ) -> Result<Observation, ApiError> {
         passthrough::observe_response(body, observer)
+    }
+
+    fn reported_usage(&self, body: &[u8]) -> Option<Usage> {
+        usage::reported_usage(body)
     }
 
     fn observe_event(

@@ -18,7 +18,7 @@ use super::{
     RoutingFields, decode_unique_fields,
 };
 use crate::json::{Edit, FieldIndex, JsonReader, RawJson};
-use crate::model::ApiError;
+use crate::model::{ApiError, Usage};
 
 use endpoint_fields::index_fields;
 
@@ -128,6 +128,11 @@ impl PassthroughEndpoint {
     pub fn observe_text(self, body: &[u8], observer: &mut ResponseObserver) {
         observer.uncounted.text = body.len() as u64;
         (observer.has_content, observer.ended) = (true, true);
+    }
+
+    /// Returns the usage that a JSON response reports, also where nothing else of it can be used.
+    pub fn reported_usage(self, body: &[u8]) -> Option<Usage> {
+        response::reported_usage(self, body)
     }
 
     /// Observes one event of a stream.

@@ -86,6 +86,12 @@ pub(super) fn observe(
     })
 }
 
+/// Decodes the counts of a response, whatever else it holds.
+pub(super) fn reported_usage(endpoint: PassthroughEndpoint, body: &[u8]) -> Option<Usage> {
+    let document: ObservedDocument<'_> = decode_response_body(body).ok()?;
+    usage_of(endpoint, &document)
+}
+
 fn usage_of(endpoint: PassthroughEndpoint, document: &ObservedDocument<'_>) -> Option<Usage> {
     if let Some(raw) = document.usage {
         if endpoint == PassthroughEndpoint::Completions {

@@ -33,7 +33,7 @@ use super::{
     UpstreamTarget, to_json_string,
 };
 use crate::model::{
-    ApiError, FieldLocation, InputMedia, Losses, RateLimitStatus, Request, Response,
+    ApiError, FieldLocation, InputMedia, Losses, RateLimitStatus, Request, Response, Usage,
 };
 use crate::sse::SseWriter;
 
@@ -143,6 +143,10 @@ impl Codec for Images {
         observer: &mut ResponseObserver,
     ) -> Result<Observation, ApiError> {
         passthrough::observe_response(body, observer)
+    }
+
+    fn reported_usage(&self, body: &[u8]) -> Option<Usage> {
+        usage::reported_usage(body)
     }
 
     fn observe_event(

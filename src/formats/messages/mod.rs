@@ -53,7 +53,7 @@ use super::{
     RoutingFields, StreamDecoder, StreamEncoder, TokenCounter, ToolNameRule, UpstreamTarget,
 };
 use crate::json::Edit;
-use crate::model::{ApiError, FieldLocation, Losses, RateLimitStatus, Request, Response};
+use crate::model::{ApiError, FieldLocation, Losses, RateLimitStatus, Request, Response, Usage};
 use crate::sse::SseWriter;
 
 static OWN_HEADERS: [HeaderName; 3] = [
@@ -177,6 +177,10 @@ impl Codec for Messages {
         observer: &mut ResponseObserver,
     ) -> Result<Observation, ApiError> {
         passthrough::observe_response(body, observer)
+    }
+
+    fn reported_usage(&self, body: &[u8]) -> Option<Usage> {
+        usage::reported_usage(body)
     }
 
     fn observe_event(

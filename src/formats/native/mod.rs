@@ -53,7 +53,7 @@ use super::{
     StreamDecoder, StreamEncoder, TokenCounter, ToolNameRule, UpstreamTarget,
 };
 use crate::json::Edit;
-use crate::model::{ApiError, FieldLocation, InputMedia, Losses, Request, Response};
+use crate::model::{ApiError, FieldLocation, InputMedia, Losses, Request, Response, Usage};
 use crate::sse::SseWriter;
 
 /// The characters that are escaped in a path. The name of a model is one segment, and the colon behind it begins the
@@ -202,6 +202,10 @@ impl Codec for Native {
         observer: &mut ResponseObserver,
     ) -> Result<Observation, ApiError> {
         passthrough::observe_response(body, observer)
+    }
+
+    fn reported_usage(&self, body: &[u8]) -> Option<Usage> {
+        usage::reported_usage(body)
     }
 
     fn observe_event(

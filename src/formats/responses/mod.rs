@@ -43,7 +43,7 @@ use super::{
     RoutingFields, StreamDecoder, StreamEncoder, TokenCounter, ToolNameRule, UpstreamTarget, chat,
 };
 use crate::json::Edit;
-use crate::model::{ApiError, FieldLocation, Losses, RateLimitStatus, Request, Response};
+use crate::model::{ApiError, FieldLocation, Losses, RateLimitStatus, Request, Response, Usage};
 use crate::sse::SseWriter;
 
 /// The codec of the responses format.
@@ -149,6 +149,10 @@ impl Codec for Responses {
         observer: &mut ResponseObserver,
     ) -> Result<Observation, ApiError> {
         passthrough::observe_response(body, observer)
+    }
+
+    fn reported_usage(&self, body: &[u8]) -> Option<Usage> {
+        usage::reported_usage(body)
     }
 
     fn observe_event(

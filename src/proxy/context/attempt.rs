@@ -5,9 +5,10 @@ use std::time::Instant;
 
 use tokio::time::Instant as TokioInstant;
 
-use crate::formats::Operation;
+use crate::formats::{Operation, ResponseObserver};
 use crate::json::ChunkedBytes;
 use crate::model::{Losses, TranslationState};
+use crate::proxy::stream_silence::StreamSilence;
 use crate::runtime::UpstreamPermit;
 
 /// One attempt at one upstream.
@@ -29,6 +30,9 @@ pub(in crate::proxy) struct AttemptState {
     other_addresses: Vec<SocketAddr>,
     next_address: Option<SocketAddr>,
     sent_at: Option<Instant>,
+    silence: StreamSilence,
+    /// The response was one of success, and the client cannot get it.
+    unusable: bool,
 }
 
 impl AttemptState {
@@ -127,6 +131,27 @@ impl AttemptState {
 
     pub(in crate::proxy) const fn sent_at(&self) -> Option<Instant> {
         self.sent_at
+    }
+
+    /// Notes the content of a stream that has come by this moment.
+    pub(super) fn note_content(&mut self, observer: &ResponseObserver, now: Instant) {
+        if let Some(sent_at) = self.sent_at {
+            self.silence.note(observer, sent_at, now);
+        }
+    }
+
+    /// Tells whether a stream may have had output by this moment that did not come.
+    pub(super) fn may_hide_output(&self, now: Instant) -> bool {
+        let hides = |sent_at| self.silence.may_hide_output(sent_at, now);
+        self.sent_at.is_some_and(hides)
+    }
+
+    pub(in crate::proxy) const fn is_unusable(&self) -> bool {
+        self.unusable
+    }
+
+    pub(in crate::proxy) const fn set_unusable(&mut self) {
+        self.unusable = true;
     }
 
     /// Forgets when the request was sent: the attempt has failed, and another follows.

@@ -62,6 +62,11 @@ impl BillingState {
         self.reservation.is_some()
     }
 
+    /// What is reserved for the request.
+    pub(in crate::proxy) fn reserved(&self) -> Option<Money> {
+        self.reservation.as_ref().map(Reservation::amount)
+    }
+
     pub(in crate::proxy) const fn reserved_growth(&self) -> u64 {
         self.reserved_growth
     }

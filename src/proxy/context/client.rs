@@ -26,7 +26,7 @@ pub(in crate::proxy) struct ClientState {
     slot: Option<ConcurrencyPermit>,
     task: Option<TaskOrigin>,
     received: u64,
-    left: bool,
+    left_at: Option<Instant>,
 }
 
 /// An image task that runs: its request was admitted when it was created.
@@ -50,7 +50,7 @@ impl ClientState {
             slot: None,
             task: None,
             received: 0,
-            left: false,
+            left_at: None,
         }
     }
 
@@ -161,11 +161,16 @@ impl ClientState {
     }
 
     pub(in crate::proxy) const fn has_left(&self) -> bool {
-        self.left
+        self.left_at.is_some()
     }
 
-    pub(in crate::proxy) const fn set_left(&mut self) {
-        self.left = true;
+    /// When the client has left.
+    pub(in crate::proxy) const fn left_at(&self) -> Option<Instant> {
+        self.left_at
+    }
+
+    pub(in crate::proxy) fn set_left(&mut self) {
+        self.left_at.get_or_insert_with(Instant::now);
     }
 }
 

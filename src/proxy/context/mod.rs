@@ -14,11 +14,11 @@ use tokio::time::Instant;
 
 use attempt::AttemptState;
 use billing::BillingState;
-use client::ClientState;
 use response::ResponseState;
 use route::RouteState;
 
 pub(super) use billing::{RESERVED_TIME, RequestCost};
+pub(super) use client::ClientState;
 
 use super::conversation_store::ConversationScope;
 use super::timer::ReusableTimer;
@@ -107,10 +107,25 @@ impl RequestContext {
         self.attempt.deadline(self.response.header_sent())
     }
 
-    /// Whether another attempt can follow: nothing has been sent, and time and upstreams are left.
+    /// Notes the content of a stream that has come by this moment.
+    pub(in crate::proxy) fn note_content(&mut self, now: std::time::Instant) {
+        if let Some(translator) = &self.response.translator {
+            self.attempt.note_content(translator.observer(), now);
+        }
+    }
+
+    /// Tells whether the stream may have had output by now that did not come.
+    pub(in crate::proxy) fn may_hide_output(&mut self) -> bool {
+        let now = std::time::Instant::now();
+        self.note_content(now);
+        self.attempt.may_hide_output(now)
+    }
+
+    /// Whether another attempt can follow: nothing has been sent, the client is there, and time and upstreams are left.
     pub(in crate::proxy) fn may_retry(&self) -> bool {
         let in_time = |at: Instant| Instant::now() < at;
         !self.response.header_sent()
+            && !self.client.has_left()
             && self.route.next().is_some()
             && self.route.retry_deadline().is_none_or(in_time)
     }

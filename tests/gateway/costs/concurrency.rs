@@ -124,7 +124,7 @@ async fn no_reservation_stays_however_requests_end() {
     for number in 0..REQUESTS {
         // Every ninth client leaves: at once, or when its stream has begun.
         if number % 9 == 0 {
-            let words = "mock:wait=never mock:name=left";
+            let words = "mock:usage=5,0,40,0 mock:text=hi mock:wait=go";
             let asked = capped_request(&gateway, number, words, number % 2 == 0);
             leaving.push(tokio::spawn(async move {
                 let begun = asked.send().await.expect("an answer");
@@ -142,6 +142,8 @@ async fn no_reservation_stays_however_requests_end() {
         assert!(matches!(status, 200 | 400 | 429 | 500 | 502), "{status}");
     }
     leaving.iter().for_each(tokio::task::JoinHandle::abort);
+    // Their responses are paid for all the same: those of ten clients at most, each with fewer than 20 events.
+    mock.signal("go", 200).await;
     gateway.until_idle().await;
     // What is left now can be spent to the last thousandth, because nothing is held any more.
     let mut left = 1000;

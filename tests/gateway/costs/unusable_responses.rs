@@ -1,0 +1,162 @@
+//! Successful responses that no client can get: a key with a spending cap pays what the upstream reports of them.
+
+use omniglot_test_support::{
+    Gateway, KEY, Mock, Response, client, fixed_response_upstream, request, response_head, send,
+};
+use serde_json::{Value, json};
+
+use super::{config, line_of, lines};
+
+const CAPPED: &str = ", {name: capped, secret: key-capped, spending_cap: 10}";
+
+async fn send_with(gateway: &Gateway, key: &str, path: &str, body: &Value) -> Response {
+    let asked = client().post(gateway.url(path)).bearer_auth(key);
+    send(asked.json(body)).await
+}
+
+/// The clients' format, the upstream's, its body, and whether a stream is asked for. Each reports 100 tokens of input
+/// and 40 of output.
+fn unusable() -> Vec<(&'static str, &'static str, Value, bool)> {
+    let native =
+        json!({"promptTokenCount": 100, "candidatesTokenCount": 30, "thoughtsTokenCount": 10});
+    let chat = json!({"prompt_tokens": 100, "completion_tokens": 40});
+    let counted = json!({"input_tokens": 100, "output_tokens": 40});
+    let failed = json!({"code": "server_error", "message": "Gone."});
+    vec![
+        ("native", "native", json!({"usageMetadata": native}), false),
+        ("chat", "native", json!({"usageMetadata": native}), false),
+        (
+            "chat",
+            "chat",
+            json!({"error": failed, "usage": chat}),
+            false,
+        ),
+        (
+            "messages",
+            "chat",
+            json!({"error": failed, "usage": chat}),
+            false,
+        ),
+        ("chat", "chat", json!({"choices": 7, "usage": chat}), false),
+        (
+            "messages",
+            "messages",
+            json!({"type": "message", "usage": counted}),
+            false,
+        ),
+        (
+            "chat",
+            "responses",
+            json!({"id": "r", "status": "failed", "error": failed, "output": [], "usage": counted}),
+            false,
+        ),
+        // A document in place of a stream.
+        ("chat", "chat", json!({"choices": [], "usage": chat}), true),
+        (
+            "native",
+            "messages",
+            json!({"content": [], "usage": counted}),
+            true,
+        ),
+    ]
+}
+
+#[tokio::test]
+async fn the_usage_of_an_unusable_response_is_paid_by_a_key_with_a_cap() {
+    for (client_format, upstream, body, stream) in unusable() {
+        let head = response_head("200 OK", "application/json");
+        let address = fixed_response_upstream(vec![head, body.to_string().into_bytes()]);
+        let gateway = Gateway::start(&config(address, CAPPED, ""));
+        let model = format!("priced-{upstream}");
+        let (path, asked) = request(client_format, &model, "hello", stream);
+        let capped = send_with(&gateway, "key-capped", &path, &asked).await;
+        let other = send_with(&gateway, KEY, &path, &asked).await;
+        assert!(capped.status >= 400, "{body}: {}", capped.text());
+        assert_eq!(capped.status, other.status, "{body}");
+        let lines = lines(gateway);
+        let paid = line_of(&lines, capped.header("x-request-id"));
+        assert_eq!(paid.count("input_tokens"), 100, "{body}");
+        assert_eq!(paid.count("output_tokens"), 40, "{body}");
+        assert_eq!(paid.field("cost"), paid.worth(), "{body}");
+        let unpaid = line_of(&lines, other.header("x-request-id"));
+        assert_eq!(unpaid.field("cost"), "null", "{body}");
+    }
+}
+
+#[tokio::test]
+async fn the_usage_of_a_stream_that_begins_with_its_error_is_paid() {
+    let failed = json!({"type": "response.failed", "response": {"id": "r", "status": "failed",
+        "error": {"code": "server_error", "message": "Gone."},
+        "usage": {"input_tokens": 100, "output_tokens": 40}}});
+    for client_format in ["chat", "responses"] {
+        let head = response_head("200 OK", "text/event-stream");
+        let event = format!("event: response.failed\ndata: {failed}\n\n");
+        let address = fixed_response_upstream(vec![head, event.into_bytes()]);
+        let gateway = Gateway::start(&config(address, CAPPED, ""));
+        let (path, asked) = request(client_format, "priced-responses", "hello", true);
+        let response = send_with(&gateway, "key-capped", &path, &asked).await;
+        assert!(response.status >= 400, "{}", response.text());
+        let lines = lines(gateway);
+        assert_eq!(lines[0].count("output_tokens"), 40, "{client_format}");
+        assert_eq!(lines[0].field("cost"), lines[0].worth(), "{client_format}");
+    }
+}
+
+#[tokio::test]
+async fn embeddings_of_another_number_than_asked_for_are_paid() {
+    let body = json!({"object": "list", "data": [], "model": "m",
+        "usage": {"prompt_tokens": 100, "total_tokens": 100}});
+    let head = response_head("200 OK", "application/json");
+    let address = fixed_response_upstream(vec![head, body.to_string().into_bytes()]);
+    let models = "  - {id: vectors, model_type: embedding, pricing: {input: 1000}, upstreams: [{name: chat}]}\n";
+    let gateway = Gateway::start(&config(address, CAPPED, models));
+    let asked = json!({"model": "vectors", "input": "hello"});
+    let response = send_with(&gateway, "key-capped", "/v1/embeddings", &asked).await;
+    assert_eq!(response.status, 502, "{}", response.text());
+    assert_eq!(lines(gateway)[0].field("cost"), "0.1");
+}
+
+/// Its usage would stand at its end.
+#[tokio::test]
+async fn a_response_that_is_longer_than_the_gateway_reads_costs_what_was_reserved() {
+    let long = "x".repeat(100 << 10);
+    let document = json!({"choices": [{"message": {"content": long}}]}).to_string();
+    let models = "  - {id: dear, pricing: {output: 1000}, upstreams: [{name: chat}]}\n";
+    for (stream, kind, body) in [
+        (false, "application/json", document.clone()),
+        (true, "text/event-stream", format!("data: {document}")),
+    ] {
+        let address =
+            fixed_response_upstream(vec![response_head("200 OK", kind), body.into_bytes()]);
+        let config = config(address, CAPPED, models)
+            .replace("access_log: json", "access_log: json, body_limit: 64KiB");
+        let gateway = Gateway::start(&config);
+        let (path, mut asked) = request("chat", "dear", "hello", stream);
+        asked["max_completion_tokens"] = 100.into();
+        for (key, cost) in [("key-capped", "0.1"), (KEY, "null")] {
+            let response = send_with(&gateway, key, &path, &asked).await;
+            assert_eq!(response.status, 502, "{}", response.text());
+            let line = gateway.process.line_with("request_id");
+            let line = serde_json::from_str(&line).expect("JSON");
+            assert_eq!(super::LogLine(line).field("cost"), cost, "{kind}: {key}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_upstream_that_fails_costs_a_key_with_a_cap_nothing() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&config(mock.address, CAPPED, ""));
+    let faults = ["error=500", "error=429", "cut", "empty", "html", "garbage"];
+    for fault in faults {
+        let words = format!("mock:usage=100,0,40,0 mock:{fault}");
+        let (path, asked) = request("chat", "priced-chat", &words, false);
+        let response = send_with(&gateway, "key-capped", &path, &asked).await;
+        assert!(response.status >= 400, "{fault}: {}", response.text());
+    }
+    let lines = lines(gateway);
+    assert_eq!(lines.len(), faults.len());
+    for line in lines {
+        assert_eq!(line.field("cost"), "null");
+    }
+}
