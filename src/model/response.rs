@@ -62,6 +62,21 @@ impl Usage {
         *self == Usage::default()
     }
 
+    /// Adds the usage of another response.
+    pub const fn plus(self, other: Usage) -> Usage {
+        Usage {
+            input: self.input.saturating_add(other.input),
+            cached: self.cached.saturating_add(other.cached),
+            cache_written: self.cache_written.saturating_add(other.cache_written),
+            output: self.output.saturating_add(other.output),
+            thinking: self.thinking.saturating_add(other.thinking),
+            audio_input: self.audio_input.saturating_add(other.audio_input),
+            audio_output: self.audio_output.saturating_add(other.audio_output),
+            image_input: self.image_input.saturating_add(other.image_input),
+            image_output: self.image_output.saturating_add(other.image_output),
+        }
+    }
+
     pub const fn has_audio(self) -> bool {
         self.audio_input > 0 || self.audio_output > 0
     }

@@ -209,7 +209,7 @@ pub(super) fn reserved_output(ctx: &RequestContext, attempt: &Attempt) -> Option
     is_reserved.then(|| max_output(None, attempt))
 }
 
-/// The cost of a request by the prices of the model that answered, computed once.
+/// The cost of a request by the prices of the models that answered, computed once.
 fn cost(ctx: &mut RequestContext) -> Option<RequestCost> {
     if ctx.billing.cost().is_none() {
         ctx.billing.set_cost(compute_cost(ctx));
@@ -217,7 +217,21 @@ fn cost(ctx: &mut RequestContext) -> Option<RequestCost> {
     ctx.billing.cost()
 }
 
+/// Keeps what the unusable response of an attempt costs a key with a cap: another attempt follows.
+pub(super) fn keep_cost(ctx: &mut RequestContext) {
+    if ctx.billing.is_reserved() && ctx.attempt.is_unusable() {
+        ctx.billing.set_earlier(compute_cost(ctx));
+    }
+}
+
 fn compute_cost(ctx: &RequestContext) -> Option<RequestCost> {
+    match (ctx.billing.earlier(), cost_of_attempt(ctx)) {
+        (Some(earlier), Some(last)) => Some(earlier.plus(last)),
+        (earlier, last) => last.or(earlier),
+    }
+}
+
+fn cost_of_attempt(ctx: &RequestContext) -> Option<RequestCost> {
     let unread = unread(ctx);
     let metered = unread.or_else(|| metered(ctx))?;
     let prices = ctx.route.current()?.settings.prices;

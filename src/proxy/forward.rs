@@ -12,6 +12,7 @@ use pingora_http::RequestHeader;
 use pingora_proxy::{ProxyHttp as _, Session};
 use tokio::time::timeout;
 
+use super::billing;
 use super::body_growth;
 use super::context::RequestContext;
 use super::gateway::Gateway;
@@ -43,6 +44,7 @@ impl Gateway {
                 // A hook may have allowed it before the header went out.
                 Err(error) if error.retry() && ctx.may_retry() => {
                     // The error stays: it is the answer if no other attempt can follow.
+                    billing::keep_cost(ctx);
                     ctx.response.translator = None;
                     ctx.route.body_memory.release_response();
                     ctx.attempt.clear_sent();

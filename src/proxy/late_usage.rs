@@ -3,15 +3,16 @@
 use std::pin::{Pin, pin};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use pingora_core::protocols::http::ServerSession;
 use pingora_core::protocols::http::client::HttpSession as UpstreamSession;
 use pingora_core::{Error, ErrorType, Result};
 use tokio::time::{Instant as TokioInstant, sleep_until};
 
 use super::context::{ClientState, RequestContext};
-use super::large_body;
 use super::timer::{deadline_exceeded, is_downstream, unless_gone, within};
 use super::upstream::decompress::Decompressor;
+use super::{large_body, upstream_response};
 use crate::formats::ResponseObserver;
 
 /// How long the usage of a complete stream is waited for, and how much may come before it: it follows the finish
@@ -133,9 +134,7 @@ async fn read(
     mut limits: ReadLimits,
 ) {
     let mut silence = limits.first_byte;
-    while let Some(translator) = &mut ctx.response.translator
-        && limits.is_awaited(translator.observer())
-    {
+    while is_awaited(ctx, &limits) {
         let left = limits.until.saturating_duration_since(Instant::now());
         let limit = silence.map_or(left, |silence| silence.min(left));
         let chunk = within(limit, pin!(upstream.read_response_body())).await;
@@ -143,18 +142,36 @@ async fn read(
             return;
         };
         let end = chunk.is_none();
-        let length = chunk.as_ref().map_or(0, |chunk| chunk.len());
-        let Some(rest) = limits.bytes.checked_sub(length) else {
+        let Some(rest) = limits
+            .bytes
+            .checked_sub(chunk.as_ref().map_or(0, Bytes::len))
+        else {
             return;
         };
         (limits.bytes, silence) = (rest, limits.idle);
-        let Ok(mut chunk) = decompressor.decompress(chunk) else {
+        let Ok(chunk) = decompressor.decompress(chunk) else {
             return;
         };
-        let size = translator.buffered() + chunk.as_ref().map_or(0, |chunk| chunk.len());
-        let translated = large_body::process(size, || translator.translate_chunk(&mut chunk, end));
-        if end || translated.is_err() {
+        if !observe(ctx, chunk, end) || end {
             return;
         }
     }
+}
+
+fn is_awaited(ctx: &RequestContext, limits: &ReadLimits) -> bool {
+    let translator = ctx.response.translator.as_ref();
+    translator.is_some_and(|translator| limits.is_awaited(translator.observer()))
+}
+
+/// Observes a chunk that nobody gets; `false`: nothing that follows can be read.
+fn observe(ctx: &mut RequestContext, mut chunk: Option<Bytes>, end: bool) -> bool {
+    let length = chunk.as_ref().map_or(0, Bytes::len);
+    if upstream_response::count_memory(ctx, length).is_err() {
+        return false;
+    }
+    let Some(translator) = &mut ctx.response.translator else {
+        return false;
+    };
+    let size = translator.buffered() + length;
+    large_body::process(size, || translator.translate_chunk(&mut chunk, end)).is_ok()
 }

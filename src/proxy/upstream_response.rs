@@ -16,6 +16,7 @@ use crate::config::StreamFraming;
 use crate::formats::{AWS_ERROR_TYPE, Framing, Operation, ResponseOptions, decode_aws_error};
 use crate::metrics::FailureCause;
 use crate::model::{ApiError, ApiErrorKind, Format, TranslationState};
+use crate::runtime::NoBodyMemory;
 use crate::translate::{RequestSummary, ResponseMode, ResponseTranslator};
 
 /// Responses up to this size, which most are, take too little to count.
@@ -168,7 +169,7 @@ impl Gateway {
 
 /// Counts what is held of a long response among the memory of all bodies. The upstream is not to blame where there is too
 /// little, and another one would answer with as much.
-fn count_memory(ctx: &mut RequestContext, chunk: usize) -> Result<()> {
+pub(super) fn count_memory(ctx: &mut RequestContext, chunk: usize) -> Result<()> {
     let translator = ctx.response.translator.as_ref();
     let held = chunk + translator.map_or(0, ResponseTranslator::buffered);
     if held <= UNCOUNTED_RESPONSE {
@@ -177,6 +178,10 @@ fn count_memory(ctx: &mut RequestContext, chunk: usize) -> Result<()> {
     let limit = ctx.snapshot.server.body_memory;
     let counted = ctx.route.body_memory.grow_response_to(held, limit);
     counted.map_err(|reason| {
+        // A key that takes all of its share by itself pays for what it does not get.
+        if let (NoBodyMemory::KeyShare, Some(translator)) = (reason, &mut ctx.response.translator) {
+            translator.set_too_long();
+        }
         let mut error = ctx.set_error(request_body::no_memory(reason, limit));
         error.set_retry(false);
         error

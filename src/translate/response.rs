@@ -259,6 +259,11 @@ impl ResponseTranslator {
         translated.and(decoded)
     }
 
+    /// Notes that the rest of the response is not read, so that its usage is not known.
+    pub const fn set_too_long(&mut self) {
+        self.observer.is_too_long = true;
+    }
+
     /// Takes the chunks after the last one that was translated: a long document is not joined.
     pub fn take_remaining(&mut self) -> ChunkedBytes {
         match &mut self.handler {

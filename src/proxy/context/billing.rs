@@ -21,6 +21,8 @@ pub(in crate::proxy) struct BillingState {
     estimate: Option<BodyEstimate>,
     /// About how many tokens were sent, once the body is gone.
     input_tokens: Option<u64>,
+    /// What earlier attempts cost whose responses could not be used.
+    earlier: Option<RequestCost>,
     cost: Option<RequestCost>,
     /// The usage record is written and paid; it cannot change any more.
     recorded: bool,
@@ -39,6 +41,28 @@ pub(in crate::proxy) struct RequestCost {
     pub(in crate::proxy) milliseconds: Option<u64>,
 }
 
+impl RequestCost {
+    /// Adds the cost of a later attempt.
+    pub(in crate::proxy) fn plus(self, later: RequestCost) -> RequestCost {
+        let (first, second) = (self.metered, later.metered);
+        RequestCost {
+            metered: MeasuredUsage {
+                usage: first.usage.plus(second.usage),
+                estimated: first.estimated || second.estimated,
+            },
+            cost: sum(self.cost, later.cost, |first, second| first + second),
+            milliseconds: sum(self.milliseconds, later.milliseconds, u64::saturating_add),
+        }
+    }
+}
+
+fn sum<T>(first: Option<T>, second: Option<T>, add: impl FnOnce(T, T) -> T) -> Option<T> {
+    match (first, second) {
+        (Some(first), Some(second)) => Some(add(first, second)),
+        (first, second) => first.or(second),
+    }
+}
+
 impl BillingState {
     pub(super) fn new(metrics: Arc<Metrics>, journal: Option<Arc<Journal>>) -> BillingState {
         BillingState {
@@ -46,6 +70,7 @@ impl BillingState {
             reserved_growth: 0,
             estimate: None,
             input_tokens: None,
+            earlier: None,
             cost: None,
             recorded: false,
             settled: false,
@@ -98,6 +123,14 @@ impl BillingState {
 
     pub(in crate::proxy) const fn set_input_tokens(&mut self, tokens: u64) {
         self.input_tokens = Some(tokens);
+    }
+
+    pub(in crate::proxy) const fn earlier(&self) -> Option<RequestCost> {
+        self.earlier
+    }
+
+    pub(in crate::proxy) const fn set_earlier(&mut self, cost: Option<RequestCost>) {
+        self.earlier = cost;
     }
 
     pub(in crate::proxy) const fn cost(&self) -> Option<RequestCost> {

@@ -84,6 +84,31 @@ async fn the_usage_of_an_unusable_response_is_paid_by_a_key_with_a_cap() {
 }
 
 #[tokio::test]
+async fn every_attempt_that_reports_usage_is_paid() {
+    let unusable = json!({"usageMetadata": {"promptTokenCount": 100, "thoughtsTokenCount": 40}});
+    let usable = json!({"choices": [{"index": 0, "message": {"role": "assistant", "content": "hi"},
+        "finish_reason": "stop"}], "usage": {"prompt_tokens": 100, "completion_tokens": 1}});
+    let [unusable, usable] = [unusable, usable].map(|body: Value| {
+        let head = response_head("200 OK", "application/json");
+        fixed_response_upstream(vec![head, body.to_string().into_bytes()])
+    });
+    let models = "  - {id: dear, pricing: {input: 1000, output: 1000}, retries: {attempts: 2, backoff: 1ms}, \
+                  upstreams: [{name: native}], fallbacks: [other]}\n  \
+                  - {id: other, pricing: {input: 10, output: 10}, upstreams: [{name: good}]}\n";
+    let good =
+        format!("upstreams:\n  - {{name: good, format: chat, base_url: \"http://{usable}\"}}\n");
+    let config = config(unusable, CAPPED, models).replace("upstreams:\n", &good);
+    let gateway = Gateway::start(&config);
+    let (path, asked) = request("chat", "dear", "hello", false);
+    for (key, cost) in [("key-capped", "0.28101"), (KEY, "0.00101")] {
+        let response = send_with(&gateway, key, &path, &asked).await;
+        assert_eq!(response.status, 200, "{}", response.text());
+        assert_eq!(response.header("x-omniglot-attempts"), "3");
+        assert_eq!(response.header("x-omniglot-cost"), cost, "{key}");
+    }
+}
+
+#[tokio::test]
 async fn the_usage_of_a_stream_that_begins_with_its_error_is_paid() {
     let failed = json!({"type": "response.failed", "response": {"id": "r", "status": "failed",
         "error": {"code": "server_error", "message": "Gone."},
