@@ -12,7 +12,7 @@ use pingora_http::ResponseHeader;
 
 use super::context::RequestContext;
 use super::timer::within;
-use super::{billing, cors};
+use super::{cors, settlement};
 use crate::formats::HeaderFields;
 use crate::model::{Action, Losses};
 use crate::translate::ResponseMode;
@@ -42,7 +42,7 @@ pub(super) fn add_headers(header: &mut ResponseHeader, ctx: &mut RequestContext)
     add_rate_limits(ctx, &mut fields);
     let translator = ctx.response.translator.as_ref();
     if translator.is_some_and(|translator| translator.mode() == ResponseMode::Json) {
-        billing::add_headers(ctx, &mut fields);
+        settlement::add_headers(ctx, &mut fields);
     }
     // Through the parts: pingora's own insertion parses every name anew.
     let (empty, ()) = http::Response::new(()).into_parts();
@@ -176,7 +176,7 @@ pub(super) async fn write_body(
     chunk: Option<Bytes>,
     end: bool,
 ) -> Result<()> {
-    billing::before_chunk(ctx, end);
+    settlement::before_chunk(ctx, end);
     let chunk = chunk.unwrap_or_default();
     ctx.response.count_sent(chunk.len());
     ctx.response.set_writing(true);

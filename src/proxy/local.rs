@@ -13,7 +13,7 @@ use super::downstream::{write_body, write_header};
 use super::endpoint::Endpoint;
 use super::gateway::Gateway;
 use super::timer::is_downstream;
-use super::{billing, cors, downstream};
+use super::{cors, downstream, settlement};
 use crate::catalog::{self, CatalogEntry};
 use crate::config::{self, UpstreamPaths};
 use crate::formats::{AWS_ERROR_TYPE, HeaderFields, Operation, encode_aws_error};
@@ -276,6 +276,6 @@ pub(super) async fn respond_token_count(
     ctx.route.clear_attempts();
     let mut fields = HeaderFields::default();
     downstream::add_losses(ctx, &mut fields);
-    fields.insert(billing::ESTIMATED, true);
+    fields.insert(settlement::ESTIMATED, true);
     respond_json(session, ctx, 200, body, fields).await
 }

@@ -19,13 +19,13 @@
 //! | `response_filter` | loop | adds our headers, just before the header is sent | `downstream.rs` |
 //! | `error_while_proxy` | loop | gives a failure its meaning; says whether to retry | `retry.rs` |
 //! | `fail_to_proxy` | pingora | encodes the error in the client's format | `local.rs` |
-//! | `logging` | pingora | settles the cost, metrics, access log | `billing.rs`, `access_log.rs` |
+//! | `logging` | pingora | settles the cost, metrics, access log | `settlement.rs`, `access_log.rs` |
 //!
 //! The order is pingora's but for one thing: the header is held until it is known that a response
 //! follows (`respond.rs`). `response_body_filter` therefore runs before `response_filter`, until the
 //! whole JSON body or the first content of a stream is there, which is waited for one second after
 //! its first event; a failure before that goes to the next attempt. The usage record of a request is
-//! written with the last chunk of its response (`billing::before_chunk`), before `logging`.
+//! written with the last chunk of its response (`settlement::before_chunk`), before `logging`.
 //! `RUST_LOG=omniglot::hooks=trace` shows the hooks of every request.
 
 mod access_log;
@@ -61,6 +61,7 @@ mod request_framing;
 mod respond;
 mod response_writer;
 mod retry;
+mod settlement;
 mod stream_silence;
 mod thinking_output;
 mod timer;
@@ -221,7 +222,7 @@ impl ProxyHttp for Gateway {
     /// Settles the cost and writes metrics and the access log.
     async fn logging(&self, session: &mut Session, _e: Option<&Error>, ctx: &mut Self::CTX) {
         ctx.trace("logging");
-        let cost = billing::settle(ctx);
+        let cost = settlement::settle(ctx);
         if let Some(log) = &self.access_log {
             log.write(session, ctx, cost);
         }

@@ -12,6 +12,8 @@ use crate::formats::{Framing, Operation, ResponseOptions};
 use crate::journal::{Flusher, Journal, UsageSink};
 use crate::metrics::Metrics;
 use crate::model::{Format, Money, TranslationState};
+use crate::proxy::billing::reserve;
+use crate::proxy::context::RESERVED_TIME;
 use crate::proxy::request_filter::route;
 use crate::proxy::timer::ReusableTimer;
 use crate::runtime::{Runtime, key_hash};
