@@ -159,6 +159,17 @@ impl Metrics {
 
     /// The registry adds the prefix, the unit and `_total` to the names, and a full stop to the help.
     fn registered(mut self) -> Metrics {
+        self.register_requests();
+        self.register_operation();
+        let registry = &mut self.registry;
+        self.upstream_gauges.register(registry);
+        registry.register_collector(Box::new(self.journal.clone()));
+        let version = [("version", env!("CARGO_PKG_VERSION"))];
+        registry.register("build", "The running version", Info::new(version));
+        self
+    }
+
+    fn register_requests(&mut self) {
         let registry = &mut self.registry;
         registry.register(
             "requests",
@@ -219,6 +230,11 @@ impl Metrics {
             "Cost of requests, in the currency of the model's prices",
             self.cost.clone(),
         );
+    }
+
+    /// Those of the config and of the databases.
+    fn register_operation(&mut self) {
+        let registry = &mut self.registry;
         registry.register(
             "config_reloads",
             "Config reloads by outcome, taken or refused",
@@ -249,11 +265,6 @@ impl Metrics {
             "Requests whose shared limits this process decided alone because Redis did not answer",
             self.limited_alone.clone(),
         );
-        self.upstream_gauges.register(registry);
-        registry.register_collector(Box::new(self.journal.clone()));
-        let version = [("version", env!("CARGO_PKG_VERSION"))];
-        registry.register("build", "The running version", Info::new(version));
-        self
     }
 
     pub fn in_flight(&self) -> InFlight {

@@ -9,6 +9,7 @@ mod lifecycle;
 mod limits_service;
 mod memory;
 mod reload;
+mod shared_state;
 mod signals;
 mod store_service;
 mod write_timeout;
@@ -16,7 +17,6 @@ mod write_timeout;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -28,7 +28,6 @@ use pingora::server::configuration::ServerConf;
 use pingora::server::{RunArgs, Server};
 use pingora::services::background::background_service;
 use pingora::services::listening::Service;
-use tokio::sync::Notify;
 
 use admin_service::AdminService;
 use background::{
@@ -36,23 +35,17 @@ use background::{
 };
 use certificates::Certificates;
 use lifecycle::Lifecycle;
-use limits_service::LimitsService;
 use reload::Reload;
+use shared_state::SharedState;
 use signals::Signals;
-use store_service::StoreService;
 
 pub use certificates::certificate_problems;
 
-use crate::access::FailedAttempts;
 use crate::admin::{self, Admin};
-use crate::config::{AccessLogConfig, Config, Listen};
+use crate::config::{Config, Listen};
 use crate::credentials::{CredentialRefresher, SourceFetcher};
-use crate::images::{FileStore, TaskQueue, TaskStore};
-use crate::metrics::Metrics;
 use crate::mock;
-use crate::proxy::{
-    AccessLog, ConnectionAdmission, Gateway, HealthChecks, Listener, ModelDiscovery, UpstreamPool,
-};
+use crate::proxy::{ConnectionAdmission, Gateway, HealthChecks, Listener, ModelDiscovery};
 use crate::runtime::Runtime;
 
 /// Maximum number of idle upstream connections in the pool, enough for thousands of concurrent clients. Never more than
@@ -84,145 +77,80 @@ pub struct StartOptions {
 /// Serves until a signal ends the process.
 pub fn run(start: StartOptions) -> Result<()> {
     let signals = Signals::install()?;
-    let server_settings = start.config.server.clone();
-    for listen in &server_settings.listen {
+    let settings = start.config.server.clone();
+    for listen in &settings.listen {
         TcpListener::bind(listen.addr)
             .with_context(|| cannot_listen(listen.addr, "server.listen"))?;
     }
-    let admin_listener = server_settings
-        .admin
-        .map(|addr| listener(addr, "server.admin"))
-        .transpose()?;
-    let access_log = match server_settings.access_log {
-        AccessLogConfig::Off => None,
-        AccessLogConfig::Json => Some(AccessLog::to_stdout().context("cannot start a thread")?),
-    };
-    let metrics = Arc::new(Metrics::new());
-    let store = start.config.store.clone();
-    let limits_store = start.config.limits_store.clone();
-    let journal = store
-        .as_ref()
-        .map(|_| journal_service::open(&start.config.journal, &metrics))
-        .transpose()?;
-    let folder = start.config.journal.path.clone();
-    let min_free = start.config.journal.min_free;
-    let runtime = Arc::new(Runtime::new(start.config));
-    let store_service = store
-        .zip(journal.as_ref())
-        .map(|(store, journal)| {
-            let conversations = (server_settings.conversations, min_free);
-            let journal = (journal, &*folder);
-            StoreService::start(&store, conversations, &runtime, &metrics, journal)
-        })
-        .transpose()?;
-    let archive = store_service
-        .as_ref()
-        .and_then(|store_service| store_service.archive.clone());
-    let keyring = store_service
-        .as_ref()
-        .map(|store_service| store_service.keyring.clone());
-    let limits_service = limits_store
-        .map(|store| LimitsService::start(&store, &metrics))
-        .transpose()?;
-    let leases = store_service
-        .as_ref()
-        .map(|store_service| store_service.leases.clone());
-    log_proxies(&runtime);
-    let admin = Arc::new(Admin::new(metrics.clone(), runtime.clone()));
-    let stop = Arc::new(Notify::new());
+    let admin_listener = settings.admin.map(|addr| listener(addr, "server.admin"));
+    let admin_listener = admin_listener.transpose()?;
+    let state = SharedState::open(start.config)?;
+    log_proxies(&state.runtime);
 
     let open_files = fd_limit::raise();
-    let conf = server_conf(server_settings.drain_timeout, open_files);
+    let conf = server_conf(settings.drain_timeout, open_files);
     let mut server = Server::new_with_opt_and_conf(None, conf);
     server.bootstrap();
     let conf = server.configuration.clone();
-    let timeouts = server_settings.timeouts;
-    let stopped = Arc::new(AtomicBool::new(false));
-    let tasks = store_service
-        .as_ref()
-        .map(|store_service| store_service.store.clone());
-    let tasks = tasks.map_or_else(TaskStore::in_memory, TaskStore::Database);
-    let desk = Arc::new(TaskQueue::new(runtime.clone(), tasks));
-    let files = Arc::new(FileStore::new(runtime.snapshot().images.files.size));
-    let gateway = || Gateway {
-        runtime: runtime.clone(),
-        metrics: metrics.clone(),
-        keyring: keyring.clone(),
-        failed_attempts: FailedAttempts::default(),
-        shared_limits: limits_service
-            .as_ref()
-            .map(|limits_service| limits_service.limits.clone()),
-        leases: leases.clone(),
-        conversation_store: archive.clone(),
-        access_log: access_log.clone(),
-        journal: journal.clone(),
-        upstream_pool: UpstreamPool::new(ConnectorOptions::from_server_conf(&conf)),
-        stop: stop.clone(),
-        stopped: stopped.clone(),
-        task_queue: desk.clone(),
-        files: files.clone(),
-    };
     let image_tasks = ImageTaskService {
-        queue: desk.clone(),
-        // With a connection pool of its own: connections belong to the runtime that made them.
-        worker: Arc::new(gateway()),
+        queue: state.task_queue.clone(),
+        worker: Arc::new(state.gateway(&conf)),
     };
     server.add_service(background_service("image tasks", image_tasks));
-    let gateway = gateway();
-    let admission = ConnectionAdmission::new(runtime.clone(), default_max_connections(open_files));
-    let (service, certificates) =
-        public_service(gateway, &conf, &server_settings.listen, admission)?;
+    let most = default_max_connections(open_files);
+    let admission = ConnectionAdmission::new(state.runtime.clone(), most);
+    let gateway = state.gateway(&conf);
+    let (service, certificates) = public_service(gateway, &conf, &settings.listen, admission)?;
     server.add_service(service);
-    server.add_service(background_service(
-        "lifecycle",
-        Lifecycle {
-            admin: admin.clone(),
-            metrics: metrics.clone(),
-            access_log,
-            archive,
-            journal,
-            leases,
-            stop,
-            stopped,
-            listen: server_settings.listen,
-            drain_timeout: server_settings.drain_timeout,
-            greeting: start.greeting,
-        },
-    ));
-    let checks = HealthChecks::new(runtime.clone(), ConnectorOptions::from_server_conf(&conf));
-    server.add_service(background_service("health", HealthCheckService(checks)));
-    let refresher = CredentialRefresher::new(runtime.clone(), SourceFetcher::default());
-    server.add_service(background_service(
-        "credentials",
-        CredentialService(refresher),
-    ));
-    let options = ConnectorOptions::from_server_conf(&conf);
-    let discovery = ModelDiscovery::new(runtime.clone(), options);
-    server.add_service(background_service("discovery", DiscoveryService(discovery)));
+    let admin = Arc::new(Admin::new(state.metrics.clone(), state.runtime.clone()));
+    let lifecycle = Lifecycle {
+        admin: admin.clone(),
+        metrics: state.metrics.clone(),
+        access_log: state.access_log.clone(),
+        archive: state.conversation_store(),
+        journal: state.journal.clone(),
+        leases: state.leases(),
+        stop: state.stop.clone(),
+        stopped: state.stopped.clone(),
+        listen: settings.listen,
+        drain_timeout: settings.drain_timeout,
+        greeting: start.greeting,
+    };
+    server.add_service(background_service("lifecycle", lifecycle));
+    add_upstream_services(&mut server, &state.runtime);
     let reload = Reload {
-        runtime,
-        metrics,
-        keyring,
+        runtime: state.runtime.clone(),
+        metrics: state.metrics.clone(),
+        keyring: state.keyring(),
         signals: signals.clone(),
         certificates,
         file: start.file,
     };
     server.add_service(background_service("reload", reload));
     if let Some(listener) = admin_listener {
-        let service = AdminService::new(listener, admin::router(admin), timeouts);
+        let service = AdminService::new(listener, admin::router(admin), settings.timeouts);
         server.add_service(background_service("admin", service));
     }
     if let Some(listener) = start.mock {
-        let router = mock::router();
-        server.add_service(background_service(
-            "mock",
-            MockService::new(listener, router),
-        ));
+        let service = MockService::new(listener, mock::router());
+        server.add_service(background_service("mock", service));
     }
     server.run(RunArgs {
         shutdown_signal: Box::new(signals),
     });
     Ok(())
+}
+
+/// Adds what is done for upstreams beside requests: health checks, credentials, lists of models.
+fn add_upstream_services(server: &mut Server, runtime: &Arc<Runtime>) {
+    let options = ConnectorOptions::from_server_conf(&server.configuration);
+    let checks = HealthChecks::new(runtime.clone(), options.clone());
+    server.add_service(background_service("health", HealthCheckService(checks)));
+    let refresher = CredentialRefresher::new(runtime.clone(), SourceFetcher::default());
+    let credentials = CredentialService(refresher);
+    server.add_service(background_service("credentials", credentials));
+    let discovery = ModelDiscovery::new(runtime.clone(), options);
+    server.add_service(background_service("discovery", DiscoveryService(discovery)));
 }
 
 /// Says which upstreams are reached through a proxy: the environment may name one that nobody thinks of.
