@@ -28,6 +28,7 @@ pub use expand::Env;
 pub use model_names::{ModelMatch, ModelNames};
 pub use problem::{Position, Problem, Severity};
 pub use providers::{Provider, provider_table, providers};
+pub use proxy::of_environment as proxy_of_environment;
 pub use resolution::resolution;
 pub use routes::route_table;
 pub use settings::*;

@@ -1,4 +1,5 @@
-//! A small HTTP client for token endpoints: no redirects, no proxy, and bounded in time and size.
+//! A small HTTP client for token endpoints: no redirects, and bounded in time and size. Those with TLS are reached through
+//! the proxy of the environment, the others are on this machine or on the link.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -16,6 +17,9 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
+
+use crate::config::BaseUrl;
+use crate::runtime::{TunnelError, UpstreamProxy};
 
 /// Endpoints without TLS are on this machine or on the link: they answer at once, or are not there.
 const LOCAL_CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -44,11 +48,11 @@ impl TokenClient {
             LOCAL_CONNECT_TIMEOUT
         };
         let address = host.trim_matches(['[', ']']).to_owned();
-        let connecting = timeout(limit, TcpStream::connect((address.as_str(), port)));
+        let connecting = timeout(limit, connect(&address, port, is_tls));
         let connected = connecting
             .await
             .map_err(|_| failed("no connection in time"))?;
-        let stream = connected.map_err(|error| failed(&format!("no connection: {error}")))?;
+        let stream = connected.map_err(|reason| failed(&format!("no connection: {reason}")))?;
         let exchange = async {
             if !is_tls {
                 return exchange(stream, request).await;
@@ -79,6 +83,35 @@ impl TokenClient {
             .tls
             .get_or_init(|| TlsConnector::from(Arc::new(config))))
     }
+}
+
+/// Connects to an endpoint, or has the proxy of the environment do so.
+async fn connect(host: &str, port: u16, is_tls: bool) -> Result<TcpStream, String> {
+    let base = BaseUrl {
+        tls: is_tls,
+        host: host.to_owned(),
+        port,
+        authority: host.to_owned(),
+        prefix: String::new(),
+    };
+    let proxy = match is_tls {
+        true => UpstreamProxy::of_environment(&base)?,
+        false => None,
+    };
+    let Some(proxy) = proxy else {
+        let connected = TcpStream::connect((host, port)).await;
+        return connected.map_err(|error| error.to_string());
+    };
+    let name = &proxy.name;
+    let connected = TcpStream::connect((proxy.host.as_str(), proxy.port)).await;
+    let mut stream =
+        connected.map_err(|error| format!("the proxy {name} cannot be reached: {error}"))?;
+    let opened = proxy.open_tunnel(&mut stream).await;
+    opened.map_err(|error| match error {
+        TunnelError::Broken(error) => format!("the connection to the proxy {name} broke: {error}"),
+        TunnelError::Refused(reason) => format!("the proxy {name} {reason}"),
+    })?;
+    Ok(stream)
 }
 
 async fn exchange(

@@ -44,7 +44,7 @@ pub use snapshot::{AskedModel, Model, Snapshot};
 pub use state::RuntimeState;
 pub use upstream::Upstream;
 pub use upstream_load::{QueueError, UpstreamLoad, UpstreamPermit};
-pub use upstream_proxy::UpstreamProxy;
+pub use upstream_proxy::{TunnelError, UpstreamProxy};
 
 use std::sync::Arc;
 

@@ -1,9 +1,10 @@
 //! `upstreams[].proxy` and the proxies of the environment: tunnels, credentials, refusals, failover.
 
 use omniglot_test_support::{
-    CertificateAuthority, ConnectProxy, Gateway, KEY, Mock, Response, Stderr, TlsProxy, client,
-    echoed_request, request, send,
+    CertificateAuthority, ConnectProxy, Gateway, KEY, Mock, RecordingServer, Response, Stderr,
+    TlsProxy, client, echoed_request, request, send,
 };
+use serde_json::json;
 
 /// A model of the same name for each upstream, in this order; `both` tries the first two in turn.
 fn config(upstreams: &[(&str, String)]) -> String {
@@ -95,6 +96,33 @@ async fn the_certificate_of_the_upstream_is_verified_through_the_tunnel() {
         assert!(requests[1].starts_with("CONNECT other.acme.test:443 HTTP/1.1\r\n"));
         assert_eq!(requests.len(), 2, "{requests:?}");
     }
+}
+
+#[tokio::test]
+async fn token_endpoints_are_reached_through_the_proxy_of_the_environment() {
+    let (mock, authority) = (Mock::start(), CertificateAuthority::new());
+    let tokens = RecordingServer::start(|_, _| {
+        let body =
+            json!({"access_token": "token-of-a-cloud", "expires_in": 3599, "token_type": "Bearer"});
+        (200, "application/json", body.to_string())
+    });
+    let server = TlsProxy::start(&authority, "login.acme.test", tokens.address).await;
+    let proxy = ConnectProxy::start(server.address).await;
+    let auth = "auth: {azure: {tenant: t, client_id: c, client_secret: hush-hush, authority: 'https://login.acme.test'}}";
+    let upstream = format!("base_url: \"http://{}/v1\", {auth}", mock.address);
+    let gateway = Gateway::start_with(&config(&[("cloud", upstream)]), |command| {
+        command.env("https_proxy", proxy.address.to_string());
+        command.env("SSL_CERT_FILE", authority.file());
+    });
+    let response = ask(&gateway, "cloud").await;
+    let echo = echoed_request("chat", &response);
+    assert_eq!(echo["headers"]["authorization"], "Bearer token-of-a-cloud");
+    assert_eq!(server.server_names(), ["login.acme.test"]);
+    let requests = proxy.requests();
+    assert!(
+        requests[0].starts_with("CONNECT login.acme.test:443 HTTP/1.1\r\n"),
+        "{requests:?}"
+    );
 }
 
 #[tokio::test]

@@ -168,11 +168,16 @@ fn bedrock(model: &str, parameters: &Map<String, Value>) -> Result<CloudBackend,
     let route = routes.iter().find_map(|route| model.strip_prefix(route));
     let model = route.unwrap_or(model);
     let preset = match model {
-        _ if model.contains("anthropic.claude") => "bedrock",
+        _ if ["anthropic.claude", "titan-embed", "cohere.embed"]
+            .iter()
+            .any(|name| model.contains(name)) =>
+        {
+            "bedrock"
+        }
         _ if model.starts_with("openai.") => "bedrock-openai",
         _ => {
             return Err(format!(
-                "of Bedrock the gateway has presets for Claude and for models with an OpenAI-compatible endpoint; if {model} has \
+                "of Bedrock the gateway has presets for Claude, for embeddings of Titan and Cohere, and for models with an OpenAI-compatible endpoint; if {model} has \
                  one, its preset is bedrock-openai"
             ));
         }

@@ -9,16 +9,10 @@ use pingora_core::connectors::L4Connect;
 use pingora_core::protocols::l4::socket::SocketAddr;
 use pingora_core::protocols::l4::stream::Stream;
 use pingora_core::{Error, ErrorType, Result};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::runtime::UpstreamProxy;
-
-/// The longest header of a proxy's response.
-const MAX_HEADER: usize = 16 << 10;
-
-const HEADER_END: &[u8] = b"\r\n\r\n";
+use crate::runtime::{TunnelError, UpstreamProxy};
 
 /// The tunnel to one upstream; pingora adds TLS on top of it.
 #[derive(Debug)]
@@ -60,24 +54,10 @@ impl Tunnel {
             let message = format!("the proxy {name} cannot be reached");
             Error::because(kind, message, error)
         })?;
-        let request = &self.proxy.connect_request;
-        stream.write_all(request).await.map_err(broken)?;
-        let mut response = Vec::new();
-        let end = loop {
-            let is_closed = stream.read_buf(&mut response).await.map_err(broken)? == 0;
-            if let Some(at) = memchr::memmem::find(&response, HEADER_END) {
-                break at + HEADER_END.len();
-            }
-            if is_closed || response.len() > MAX_HEADER {
-                return self.refused("sent no whole response to CONNECT");
-            }
-        };
-        match status(&response) {
-            Some(200..=299) if end == response.len() => Ok(stream.into()),
-            // That would be from the upstream, which says nothing before it is asked.
-            Some(200..=299) => self.refused("sent more than a header in response to CONNECT"),
-            Some(status) => self.refused(&format!("refused the tunnel with status {status}")),
-            None => self.refused("sent no HTTP response to CONNECT"),
+        match self.proxy.open_tunnel(&mut stream).await {
+            Ok(()) => Ok(stream.into()),
+            Err(TunnelError::Broken(error)) => Err(broken(error)),
+            Err(TunnelError::Refused(reason)) => self.refused(&reason),
         }
     }
 
@@ -85,11 +65,4 @@ impl Tunnel {
         let message = format!("the proxy {} {reason}", self.proxy.name);
         Error::e_explain(ErrorType::ConnectProxyFailure, message)
     }
-}
-
-/// The status of `HTTP/1.1 200 OK`.
-fn status(response: &[u8]) -> Option<u16> {
-    let line = response.strip_prefix(b"HTTP/1.")?;
-    let digits = line.get(1..)?.strip_prefix(b" ")?.get(..3)?;
-    std::str::from_utf8(digits).ok()?.parse().ok()
 }
