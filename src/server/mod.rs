@@ -8,8 +8,8 @@ mod journal_service;
 mod lifecycle;
 mod limits_service;
 mod memory;
+mod process_state;
 mod reload;
-mod shared_state;
 mod signals;
 mod store_service;
 mod write_timeout;
@@ -35,8 +35,8 @@ use background::{
 };
 use certificates::Certificates;
 use lifecycle::Lifecycle;
+use process_state::ProcessState;
 use reload::Reload;
-use shared_state::SharedState;
 use signals::Signals;
 
 pub use certificates::certificate_problems;
@@ -84,7 +84,7 @@ pub fn run(start: StartOptions) -> Result<()> {
     }
     let admin_listener = settings.admin.map(|addr| listener(addr, "server.admin"));
     let admin_listener = admin_listener.transpose()?;
-    let state = SharedState::open(start.config)?;
+    let state = ProcessState::open(start.config)?;
     log_proxies(&state.runtime);
 
     let open_files = fd_limit::raise();

@@ -19,7 +19,7 @@ use crate::metrics::Metrics;
 use crate::proxy::{AccessLog, ConversationStore, Gateway, UpstreamPool};
 use crate::runtime::Runtime;
 
-pub(super) struct SharedState {
+pub(super) struct ProcessState {
     pub(super) runtime: Arc<Runtime>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) access_log: Option<AccessLog>,
@@ -34,9 +34,9 @@ pub(super) struct SharedState {
     pub(super) stopped: Arc<AtomicBool>,
 }
 
-impl SharedState {
+impl ProcessState {
     /// Opens the journal, the store and the shared limits that the config names.
-    pub(super) fn open(config: Config) -> Result<SharedState> {
+    pub(super) fn open(config: Config) -> Result<ProcessState> {
         let access_log = match config.server.access_log {
             AccessLogConfig::Off => None,
             AccessLogConfig::Json => Some(AccessLog::to_stdout().context("cannot start a thread")?),
@@ -61,7 +61,7 @@ impl SharedState {
         let limits = limits.transpose()?;
         let tasks = store.as_ref().map(|service| service.store.clone());
         let tasks = tasks.map_or_else(TaskStore::in_memory, TaskStore::Database);
-        Ok(SharedState {
+        Ok(ProcessState {
             task_queue: Arc::new(TaskQueue::new(runtime.clone(), tasks)),
             files: Arc::new(FileStore::new(runtime.snapshot().images.files.size)),
             runtime,
