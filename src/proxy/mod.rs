@@ -12,7 +12,7 @@
 //! | `request_filter` | pingora | endpoint, key, body, model, reservation; then forwards | `request_filter.rs`, `admission.rs` |
 //! | `upstream_peer` | loop, per attempt | starts the next attempt: its upstream's address | `forward.rs` |
 //! | `upstream_request_filter` | loop | writes the header for the upstream | `upstream_request.rs` |
-//! | `request_body_filter` | loop | translates the request body | `upstream_request.rs` |
+//! | `request_body_filter` | loop | translates the request body | `upstream_body.rs` |
 //! | `fail_to_connect` | loop | another address, or the next attempt | `retry.rs` |
 //! | `upstream_response_filter` | loop | chooses how the response is translated | `upstream_response.rs` |
 //! | `response_body_filter` | loop, per chunk | translates the response body | `upstream_response.rs` |
@@ -66,6 +66,7 @@ mod stream_silence;
 mod thinking_output;
 mod timer;
 mod upstream;
+mod upstream_body;
 mod upstream_credential;
 mod upstream_request;
 mod upstream_response;

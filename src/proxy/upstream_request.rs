@@ -1,4 +1,4 @@
-//! The request for an upstream: its header (`upstream_request_filter`) and its translated body (`request_body_filter`).
+//! The header of the request for an upstream (`upstream_request_filter`), its target, and the fields that stand elsewhere there.
 
 use std::borrow::Cow;
 
@@ -8,24 +8,15 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use pingora_core::{Error, ErrorType, Result};
 use pingora_http::RequestHeader;
 
-use super::billing;
 use super::context::RequestContext;
-use super::downstream;
-use super::gateway::Gateway;
-use super::large_body;
+use super::upstream_body::cloud_embeddings;
 use crate::access::KEY_PARAMETER;
-use crate::config::{OnUnsupported, PathTemplate, StreamFraming};
-use crate::formats::{
-    Capabilities, CloudEmbeddings, Codec, EmbedMethod, FieldPlacement, Operation, RequestHead,
-    UpstreamTarget, counting_model, encode_bedrock_count,
-};
+use crate::config::{PathTemplate, StreamFraming};
+use crate::formats::{Codec, FieldPlacement, Operation, counting_model, encode_bedrock_count};
 use crate::json::{ChunkedBytes, splice};
-use crate::model::{
-    Action, ApiError, ApiErrorKind, FieldLocation, Losses, Setting, Signature, TranslationState,
-    truncated,
-};
-use crate::runtime::{Attempt, Conversations, Upstream, key_hash};
-use crate::translate::{self, RequestSummary, TranslatedRequest};
+use crate::model::{ApiError, FieldLocation, truncated};
+use crate::runtime::{Attempt, Upstream, key_hash};
+use crate::translate::RequestSummary;
 
 pub(super) const USER_AGENT_VALUE: &str = concat!("omniglot/", env!("CARGO_PKG_VERSION"));
 
@@ -297,186 +288,6 @@ fn version_in_body(codec: &dyn Codec, sent: Option<HeaderValue>, first: &str) ->
         Some(version) if Some(version) != own_first => version.to_owned(),
         _ => first.to_owned(),
     }
-}
-
-impl Gateway {
-    /// Translates the client's body for the upstream of the attempt under way. The first chunk is
-    /// returned, the others stay in the attempt's state.
-    pub(super) fn translate_request(&self, ctx: &mut RequestContext) -> Result<Bytes> {
-        let translate = || translated_body(&self.runtime.conversations, ctx);
-        match large_body::process(ctx.route.body.len(), translate) {
-            Ok((mut body, losses, translated)) => {
-                ctx.attempt.set_translated(
-                    losses,
-                    translated.translation_state,
-                    translated.operation,
-                );
-                let first = body.next_chunk().unwrap_or_default();
-                ctx.attempt.set_rest_of_body(body);
-                Ok(first)
-            }
-            Err(api_error) => Err(ctx.withdraw_attempt(api_error)),
-        }
-    }
-}
-
-/// The client's own bytes for its own format, a translation for any other.
-fn translated_body(
-    conversations: &Conversations,
-    ctx: &RequestContext,
-) -> Result<(ChunkedBytes, Losses, TranslatedRequest), ApiError> {
-    let (Some(request), Some(attempt)) = (ctx.route.request(), ctx.route.current()) else {
-        let message = "no attempt is under way";
-        return Err(ApiError::new(ApiErrorKind::Internal, message));
-    };
-    let mut losses = Losses::default();
-    let is_passthrough = attempt.upstream.format == ctx.client.format()
-        && cloud_embeddings(request, attempt).is_none();
-    let (body, mut translated) = if is_passthrough {
-        ctx.route.conversation.check_owner(ctx.client.format())?;
-        let body = passthrough_body(ctx, request, attempt, &mut losses)?;
-        let translated = TranslatedRequest {
-            body: Vec::new(),
-            translation_state: TranslationState::default(),
-            operation: request.operation,
-        };
-        (body, translated)
-    } else {
-        let mut translated = translate_body(conversations, ctx, request, attempt, &mut losses)?;
-        let body = Bytes::from(std::mem::take(&mut translated.body)).into();
-        (body, translated)
-    };
-    let dropped = downstream::loss_paths(ctx, &losses, |action| action == Action::Dropped);
-    if ctx.snapshot.server.on_unsupported == OnUnsupported::Reject && !dropped.is_empty() {
-        let message = format!(
-            "the upstream's format cannot express: {dropped} (server.on_unsupported is reject)"
-        );
-        return Err(ApiError::invalid(message).at(dropped));
-    }
-    translated.translation_state.conversation = ctx.route.conversation.state_for(attempt);
-    Ok((body, losses, translated))
-}
-
-/// The client's bytes with the upstream's name of the model, with the limit that was reserved, and without signatures that another
-/// upstream issued: this one would refuse them.
-fn passthrough_body(
-    ctx: &RequestContext,
-    request: &RequestSummary,
-    attempt: &Attempt,
-    losses: &mut Losses,
-) -> Result<ChunkedBytes, ApiError> {
-    let (upstream, codec, body) = (&attempt.upstream, ctx.client.codec(), &ctx.route.body);
-    let limit = match (billing::reserved_output(ctx, attempt), request.operation) {
-        (Some(limit), Operation::Passthrough(endpoint)) => endpoint.limit_output(body, limit)?,
-        (Some(limit), _) => codec.limit_output(body, limit, &attempt.capabilities)?,
-        (None, _) => Vec::new(),
-    };
-    if !limit.is_empty() {
-        losses.added(match request.is_conversation() {
-            true => FieldLocation::Setting(Setting::MaxTokens),
-            false => FieldLocation::Path("max_tokens".into()),
-        });
-    }
-    let edited = request.passthrough_body_with(codec, body, &attempt.model, &upstream.brand, limit);
-    if !request.is_conversation() {
-        return Ok(edited);
-    }
-    let edited = without_unsupported(codec, body, edited, &attempt.capabilities, losses);
-    if !Signature::may_be_in(body) {
-        return Ok(edited);
-    }
-    let whole = edited.into_bytes();
-    let text = std::str::from_utf8(&whole).unwrap_or_default();
-    let stripped = splice(&whole, &codec.strip_foreign_signatures(text, losses));
-    Ok(stripped)
-}
-
-/// The edited body without the fields that the upstream refuses. Those of the client are reported, not those that the
-/// edits added.
-fn without_unsupported(
-    codec: &dyn Codec,
-    body: &[u8],
-    edited: ChunkedBytes,
-    capabilities: &Capabilities,
-    losses: &mut Losses,
-) -> ChunkedBytes {
-    if !capabilities.changes_passthrough() {
-        return edited;
-    }
-    let own = str::from_utf8(body).unwrap_or_default();
-    codec.remove_unsupported(own, capabilities, &mut |path| {
-        losses.dropped(FieldLocation::Path(path.into()));
-    });
-    let edited = edited.into_bytes();
-    let text = str::from_utf8(&edited).unwrap_or_default();
-    let shorter = codec.remove_unsupported(text, capabilities, &mut |_| {});
-    shorter.map_or(edited, Bytes::from).into()
-}
-
-/// The words of a cloud in which the upstream of an attempt takes a request for embeddings.
-fn cloud_embeddings(request: &RequestSummary, attempt: &Attempt) -> Option<CloudEmbeddings> {
-    let shape = &attempt.upstream.shape;
-    shape.embeddings.filter(|_| request.is_embedding())
-}
-
-fn translate_body(
-    conversations: &Conversations,
-    ctx: &RequestContext,
-    request: &RequestSummary,
-    attempt: &Attempt,
-    losses: &mut Losses,
-) -> Result<TranslatedRequest, ApiError> {
-    let upstream = &attempt.upstream;
-    let recall = conversations.signatures_of(ctx.client.owner());
-    let head = RequestHead {
-        keeps: conversations.is_enabled(),
-        recall: Some(&recall),
-        reserved_output: billing::reserved_output(ctx, attempt),
-        ..request.head(&ctx.route.model_traits())
-    };
-    let target = UpstreamTarget {
-        model: &attempt.model,
-        stream: request.stream,
-        max_output_tokens: attempt.settings.settings.max_output_tokens,
-        capabilities: &attempt.capabilities,
-        brand: &upstream.brand,
-        images_only: attempt.settings.settings.is_image_model(),
-    };
-    let (from, to, body) = (ctx.client.format(), upstream.format, &ctx.route.body);
-    if let Operation::Passthrough(endpoint) = request.operation {
-        let message = format!(
-            "the upstream of this model has the format {}, which has no /v1{}: use another model",
-            to.name(),
-            endpoint.path()
-        );
-        return Err(ApiError::invalid(message).at("model"));
-    }
-    let translated = if let Operation::Embed(method) = request.operation {
-        let body = match cloud_embeddings(request, attempt) {
-            Some(to) => {
-                translate::cloud_embedding_request(from, to, method, body, &target, losses)?
-            }
-            None => translate::embedding_request(from, to, method, body, &target, losses)?,
-        };
-        TranslatedRequest {
-            body,
-            translation_state: TranslationState::default(),
-            operation: Operation::Embed(EmbedMethod::Batch),
-        }
-    } else if request.operation == Operation::CountTokens {
-        let question = translate::count_tokens_request(from, to, body, &target, losses)?;
-        TranslatedRequest {
-            // An upstream without a counter is not asked; then only the losses matter.
-            body: question.unwrap_or_default(),
-            translation_state: TranslationState::default(),
-            operation: Operation::CountTokens,
-        }
-    } else {
-        let translated = translate::request(from, to, &head, body, &target, losses);
-        translated.map_err(|api_error| ctx.route.conversation.explain(api_error))?
-    };
-    ctx.route.conversation.retain_own(from, losses);
-    Ok(translated)
 }
 
 fn invalid_header(

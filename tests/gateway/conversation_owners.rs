@@ -138,7 +138,7 @@ async fn an_expanded_conversation_counts_by_its_whole_size() {
     let short = json!({"model": "same-chat", "input": "Hi.", "previous_response_id": previous});
     respond_with_room(&gateway, &short).await;
     // References are counted as the items that they stand for.
-    let long = json!({"model": "same-chat", "input": "mock:long=600000"});
+    let long = json!({"model": "same-chat", "input": "mock:long=120000"});
     let long = respond_with_room(&gateway, &long).await.json();
     let reference = json!({"type": "item_reference", "id": long["output"][0]["id"]});
     let body = json!({"model": "same-chat", "input": [reference, reference]});
