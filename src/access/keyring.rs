@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use moka::future::Cache;
+use subtle::ConstantTimeEq as _;
 use tokio::sync::Notify;
 
 use super::errors::{RETRY_SOON, invalid_key, retry_after};
@@ -46,6 +47,8 @@ pub struct Keyring {
 #[derive(Default)]
 struct CachedKeys {
     by_hash: HashMap<[u8; 32], CachedKey>,
+    /// What each key is cached under, by its id: the hash of its secret, and that of the one before.
+    hashes: HashMap<Arc<str>, [Option<[u8; 32]>; 2]>,
     /// Every change up to this revision is included.
     revision: i64,
 }
@@ -53,6 +56,9 @@ struct CachedKeys {
 #[derive(Clone)]
 struct CachedKey {
     key: Arc<Key>,
+    /// Of the secret that it is cached under.
+    sha256: [u8; 32],
+    /// Of this secret.
     expires: Option<i64>,
 }
 
@@ -126,7 +132,7 @@ impl Keyring {
         let Some((found, spent, now)) = answer.map_err(|_| LookupOutcome::Failed)? else {
             return Ok(());
         };
-        match self.insert(runtime, found) {
+        match self.insert(runtime, found, hash) {
             Some(cached) => {
                 if let Some(spent) = spent {
                     cached.key.account.load_spent(spent, now);
@@ -155,16 +161,15 @@ impl Keyring {
     }
 
     /// Caches a key that was looked up, unless a later change of it is cached already.
-    fn insert(&self, runtime: &Runtime, found: StoredKey) -> Option<CachedKey> {
+    fn insert(&self, runtime: &Runtime, found: StoredKey, hash: &[u8; 32]) -> Option<CachedKey> {
         let mut keys = self
             .cached_keys
             .write()
             .unwrap_or_else(PoisonError::into_inner);
-        let hash = found.settings.sha256;
         if found.revision > keys.revision {
-            keys.by_hash.insert(hash, CachedKey::build(found, runtime));
+            keys.put(found, runtime);
         }
-        keys.by_hash.get(&hash).cloned()
+        keys.by_hash.get(hash).cloned()
     }
 
     /// Applies the changes of the store, and loads the spending of new accounts.
@@ -184,17 +189,15 @@ impl Keyring {
             .write()
             .unwrap_or_else(PoisonError::into_inner);
         for change in changes {
-            let hash = change.settings.sha256;
             keys.revision = change.revision;
-            if change.revoked.is_some() {
-                keys.by_hash.remove(&hash);
+            if change.revoked.is_some() || change.is_disabled {
+                keys.remove(&change.id);
                 continue;
             }
-            let cached = CachedKey::build(change, runtime);
-            if snapshot.key_names.contains(&cached.key.name) {
-                warn_shadowed(&cached.key.name);
+            if snapshot.key_names.contains(change.settings.name.as_str()) {
+                warn_shadowed(&change.settings.name);
             }
-            keys.by_hash.insert(hash, cached);
+            keys.put(change, runtime);
         }
     }
 
@@ -284,15 +287,37 @@ fn try_later(reason: &str) -> ApiError {
 impl CachedKeys {
     fn get(&self, hash: &[u8; 32]) -> Option<&CachedKey> {
         let cached = self.by_hash.get(hash);
-        cached.filter(|cached| cached.key.has_hash(hash))
+        cached.filter(|cached| bool::from(cached.sha256.ct_eq(hash)))
     }
-}
 
-impl CachedKey {
-    fn build(found: StoredKey, runtime: &Runtime) -> CachedKey {
-        CachedKey {
-            key: Arc::new(Key::build(found.id, found.settings, &runtime.state)),
-            expires: found.expires,
+    /// Caches a key under its secret, and under the one before while that works.
+    fn put(&mut self, found: StoredKey, runtime: &Runtime) {
+        self.remove(&found.id);
+        let (sha256, expires, previous) = (found.settings.sha256, found.expires, found.previous);
+        let key = Arc::new(Key::build(found.id, found.settings, &runtime.state));
+        let hashes = [Some(sha256), previous.map(|previous| previous.sha256)];
+        self.hashes.insert(key.id.clone(), hashes);
+        if let Some(previous) = previous {
+            let cached = CachedKey {
+                key: key.clone(),
+                sha256: previous.sha256,
+                expires: Some(expires.map_or(previous.until, |at| at.min(previous.until))),
+            };
+            self.by_hash.insert(previous.sha256, cached);
+        }
+        let cached = CachedKey {
+            key,
+            sha256,
+            expires,
+        };
+        self.by_hash.insert(sha256, cached);
+    }
+
+    /// Forgets a key under every secret that it was cached under.
+    fn remove(&mut self, id: &str) {
+        let hashes = self.hashes.remove(id).unwrap_or_default();
+        for hash in hashes.into_iter().flatten() {
+            self.by_hash.remove(&hash);
         }
     }
 }
@@ -301,10 +326,10 @@ impl CachedKey {
 mod tests {
     use super::*;
     use crate::config;
-    use crate::store::KeyChange;
+    use crate::store::{AuditEntry, KeyChange};
 
-    #[tokio::test]
-    async fn a_key_that_was_just_found_is_not_looked_up_again() {
+    /// A store in a new folder, its keyring, and the runtime of both.
+    async fn open() -> (tempfile::TempDir, Store, Keyring, Runtime) {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("store.db");
         let text = format!("store: \"sqlite:{}\"", path.display());
@@ -313,7 +338,12 @@ mod tests {
         let store = Store::open(&settings).await.expect("a store");
         let journal = Journal::open(folder.path(), 1 << 20).expect("a journal");
         let keyring = Keyring::new(store.clone(), Arc::new(journal), Arc::default());
-        let runtime = Runtime::new(config);
+        (folder, store, keyring, Runtime::new(config))
+    }
+
+    #[tokio::test]
+    async fn a_key_that_was_just_found_is_not_looked_up_again() {
+        let (_folder, store, keyring, runtime) = open().await;
         let created = store.create_key("dev", &KeyChange::default()).await;
         let hash = created.expect("a key").0.settings.sha256;
 
@@ -323,5 +353,50 @@ mod tests {
         let late = keyring.look_up(&runtime, &snapshot, &hash).await;
         let (first, late) = (first.expect("a key"), late.expect("a key"));
         assert!(Arc::ptr_eq(&first, &late));
+    }
+
+    #[tokio::test]
+    async fn a_rotated_key_is_one_key_with_two_secrets_and_forgets_older_ones() {
+        const LATER: i64 = 4_000_000_000_000;
+        let (_folder, store, keyring, runtime) = open().await;
+        let (key, first) = store
+            .create_key("dev", &KeyChange::default())
+            .await
+            .expect("a key");
+        let snapshot = runtime.snapshot();
+        let hash = |secret: &str| crate::runtime::key_hash(secret.as_bytes());
+        let cached = |secret: &str| keyring.cached(&snapshot, &hash(secret));
+        keyring.sync(&runtime).await.expect("synced");
+        assert!(cached(&first).is_some_and(|key| key.is_ok()));
+
+        // Twice between two syncs: the keyring never sees the first rotation.
+        let entry = AuditEntry::default();
+        let (_, second) = store.rotate_key(&key.id, LATER, &entry).await.expect("it");
+        let (_, third) = store.rotate_key(&key.id, LATER, &entry).await.expect("it");
+        keyring.sync(&runtime).await.expect("synced");
+        assert!(cached(&first).is_none());
+        let (one, other) = (cached(&second), cached(&third));
+        let key_of = |cached: Option<Result<Arc<Key>, ApiError>>| {
+            cached
+                .expect("it is known")
+                .map_err(|error| error.message.clone())
+        };
+        let (one, other) = (key_of(one).expect("a key"), key_of(other).expect("a key"));
+        assert!(Arc::ptr_eq(&one, &other), "limits and spending are shared");
+
+        let (_, last) = store.rotate_key(&key.id, 1, &entry).await.expect("it");
+        keyring.sync(&runtime).await.expect("synced");
+        assert!(cached(&second).is_none());
+        assert!(
+            cached(&third).is_some_and(|key| key.is_err()),
+            "its time is over"
+        );
+        assert!(cached(&last).is_some_and(|key| key.is_ok()));
+        store
+            .revoke_owned_key(&key.id, &entry)
+            .await
+            .expect("revoked");
+        keyring.sync(&runtime).await.expect("synced");
+        assert!(cached(&last).is_none() && cached(&third).is_none());
     }
 }

@@ -1,5 +1,6 @@
 //! Decides whether a request may go on: its API key, the models of the key, its rate limits and its spending cap.
 
+mod attempt_buckets;
 mod authenticate;
 mod errors;
 mod failed_attempts;
@@ -9,6 +10,7 @@ mod limits;
 mod reserve;
 mod shared_limits;
 
+pub use attempt_buckets::AttemptBuckets;
 pub use authenticate::{
     KEY_PARAMETER, KeyLookup, authenticate, authorize_model, reauthenticate, refuse_other_model,
 };

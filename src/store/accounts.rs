@@ -9,6 +9,9 @@ use super::error::StoreError;
 /// The account of keys that name no other.
 pub const DEFAULT: &str = "default";
 
+/// The kind of an account that belongs to one person.
+pub(super) const PERSON: &str = "person";
+
 /// The id of an account, which is created if there is none of the name.
 pub(super) async fn find_or_create(
     transaction: &mut Transaction<'static, Any>,

@@ -60,9 +60,17 @@ pub(super) enum DatabaseKind {
 impl Store {
     /// Makes a store without a connection; the first use connects. Must be called inside of a tokio runtime.
     pub fn new(settings: &config::StoreConfig) -> Result<Store, StoreError> {
+        Store::with_connections(settings, CONNECTIONS)
+    }
+
+    /// The same with a limit of its own for connections.
+    pub fn with_connections(
+        settings: &config::StoreConfig,
+        connections: u32,
+    ) -> Result<Store, StoreError> {
         sqlx::any::install_default_drivers();
         let pool = AnyPoolOptions::new()
-            .max_connections(CONNECTIONS)
+            .max_connections(connections)
             .acquire_timeout(CONNECT_TIMEOUT);
         match settings {
             config::StoreConfig::Sqlite(path) => {

@@ -14,6 +14,16 @@ pub enum StoreError {
     NameTaken(String),
     NoSuchKey(String),
     ResetWithoutCap,
+    /// A person or an account has the handle, or had it.
+    HandleTaken(String),
+    EmailTaken(String),
+    NoSuchPerson(String),
+    /// No administrator could sign in any more.
+    LastAdministrator,
+    /// The link was used, has expired or never was one.
+    LinkOver,
+    /// The person has as many keys as may be.
+    TooManyKeys(u64),
     /// The store did not answer in time, or failed a moment ago.
     Unavailable,
     /// What is left of the disk is for usage records.
@@ -48,6 +58,25 @@ impl fmt::Display for StoreError {
             }
             StoreError::ResetWithoutCap => out
                 .write_str("a reset goes with a spending cap; set one, or leave the reset at none"),
+            StoreError::HandleTaken(handle) => write!(
+                out,
+                "the username {handle:?} is taken, or was; choose another"
+            ),
+            StoreError::EmailTaken(email) => {
+                write!(out, "another account has the e-mail address {email:?}")
+            }
+            StoreError::NoSuchPerson(handle) => {
+                write!(out, "there is no account of a person named {handle:?}")
+            }
+            StoreError::LastAdministrator => out.write_str(
+                "this is the last administrator who is not disabled; make another one first",
+            ),
+            StoreError::LinkOver => {
+                out.write_str("the link was used already or has expired; ask for a new one")
+            }
+            StoreError::TooManyKeys(max) => {
+                write!(out, "there are {max} keys already; revoke one first")
+            }
             StoreError::Unavailable => out.write_str("it does not answer in time"),
             StoreError::LowDisk => out.write_str(
                 "its disk has less free than journal.min_free, which is left to usage records",

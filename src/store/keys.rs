@@ -22,8 +22,9 @@ const SHOWN: usize = SECRET.len() + 6;
 /// The PostgreSQL channel that is notified of changes.
 pub(super) const CHANNEL: &str = "omniglot_keys";
 
-const COLUMNS: &str = "SELECT keys.id, keys.name, accounts.name, sha256, prefix, spending_cap, reset, models, \
-     requests_per_minute, tokens_per_minute, concurrency, keys.created, expires, revoked, revision \
+pub(super) const COLUMNS: &str = "SELECT keys.id, keys.name, accounts.name, sha256, prefix, spending_cap, reset, models, \
+     requests_per_minute, tokens_per_minute, concurrency, keys.created, expires, revoked, revision, \
+     previous_sha256, previous_until, made_by, accounts.disabled \
      FROM keys JOIN accounts ON accounts.id = keys.account";
 
 #[derive(Debug, Clone)]
@@ -40,6 +41,19 @@ pub struct StoredKey {
     pub revoked: Option<i64>,
     /// Higher than that of every earlier change to any key.
     pub revision: i64,
+    /// The secret before the last rotation.
+    pub previous: Option<PreviousSecret>,
+    /// The handle of the person who made it; `None`: the command line.
+    pub made_by: Option<String>,
+    /// Its account is disabled, and so is the key.
+    pub is_disabled: bool,
+}
+
+/// The hash of a secret that was replaced, and until when it works, in milliseconds since 1970.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PreviousSecret {
+    pub sha256: [u8; 32],
+    pub until: i64,
 }
 
 /// A change of a key; `None`: unchanged, `Some(None)`: removed.
@@ -71,8 +85,21 @@ impl Store {
         name: &str,
         change: &KeyChange,
     ) -> Result<(StoredKey, String), StoreError> {
-        let random = Alphanumeric.sample_string(&mut rand::rng(), RANDOM);
-        let secret = format!("{SECRET}{random}");
+        let mut transaction = self.begin_write().await?;
+        let created = self.insert_key(&mut transaction, name, change, None);
+        let created = created.await?;
+        transaction.commit().await?;
+        Ok(created)
+    }
+
+    pub(super) async fn insert_key(
+        &self,
+        transaction: &mut Transaction<'static, Any>,
+        name: &str,
+        change: &KeyChange,
+        made_by: Option<&str>,
+    ) -> Result<(StoredKey, String), StoreError> {
+        let secret = new_secret();
         let mut key = StoredKey {
             id: Uuid::now_v7().to_string(),
             settings: config::KeyConfig {
@@ -90,14 +117,15 @@ impl Store {
             expires: None,
             revoked: None,
             revision: 0,
+            previous: None,
+            made_by: made_by.map(str::to_owned),
+            is_disabled: false,
         };
         key.apply(change)?;
-        let mut transaction = self.begin_write().await?;
-        if by_name(&mut transaction, name).await?.is_some() {
+        if by_name(transaction, name).await?.is_some() {
             return Err(StoreError::NameTaken(name.to_owned()));
         }
-        self.put(&mut transaction, &mut key).await?;
-        transaction.commit().await?;
+        self.put(transaction, &mut key).await?;
         Ok((key, secret))
     }
 
@@ -145,34 +173,39 @@ impl Store {
         rows.iter().map(StoredKey::from_row).collect()
     }
 
-    /// A key by its hash, unless it is revoked.
+    /// A key by the hash of its secret, or of the one before it while that works; unless it is revoked or disabled.
     pub async fn key(&self, sha256: &[u8; 32]) -> Result<Option<StoredKey>, StoreError> {
-        let one = format!("{COLUMNS} WHERE sha256 = $1 AND revoked IS NULL");
+        let one = format!(
+            "{COLUMNS} WHERE (sha256 = $1 OR previous_sha256 = $1 AND previous_until > $2) \
+             AND revoked IS NULL AND accounts.disabled IS NULL"
+        );
         let row = sqlx::query(AssertSqlSafe(one))
             .bind(hex(sha256))
+            .bind(milliseconds_now())
             .fetch_optional(&self.pool)
             .await?;
         row.as_ref().map(StoredKey::from_row).transpose()
     }
 
     /// Writes a key with a new revision, and notifies the other processes.
-    async fn put(
+    pub(super) async fn put(
         &self,
         transaction: &mut Transaction<'static, Any>,
         key: &mut StoredKey,
     ) -> Result<(), StoreError> {
         let account = accounts::find_or_create(transaction, &key.account).await?;
-        let next = "UPDATE revisions SET number = number + 1 WHERE what = 'keys' RETURNING number";
-        let next = sqlx::query(next).fetch_one(&mut **transaction).await?;
-        key.revision = next.try_get(0)?;
+        key.revision = next_revision(transaction).await?;
         let settings = &key.settings;
         let models = settings.models.as_ref();
         let models =
             models.map(|globs| serde_json::to_string(globs).expect("a list of text serialises"));
         let put = "INSERT INTO keys (id, name, account, sha256, prefix, spending_cap, reset, models, \
-             requests_per_minute, tokens_per_minute, concurrency, created, expires, revoked, revision) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) \
-             ON CONFLICT (id) DO UPDATE SET account = excluded.account, spending_cap = excluded.spending_cap, \
+             requests_per_minute, tokens_per_minute, concurrency, created, expires, revoked, revision, \
+             previous_sha256, previous_until, made_by) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18) \
+             ON CONFLICT (id) DO UPDATE SET account = excluded.account, sha256 = excluded.sha256, \
+             prefix = excluded.prefix, previous_sha256 = excluded.previous_sha256, \
+             previous_until = excluded.previous_until, spending_cap = excluded.spending_cap, \
              reset = excluded.reset, models = excluded.models, \
              requests_per_minute = excluded.requests_per_minute, \
              tokens_per_minute = excluded.tokens_per_minute, concurrency = excluded.concurrency, \
@@ -198,8 +231,19 @@ impl Store {
             .bind(key.expires)
             .bind(key.revoked)
             .bind(key.revision)
+            .bind(key.previous.map(|previous| hex(&previous.sha256)))
+            .bind(key.previous.map(|previous| previous.until))
+            .bind(key.made_by.clone())
             .execute(&mut **transaction)
             .await?;
+        self.notify_key_change(transaction).await
+    }
+
+    /// Notifies the other processes of a change, once it is committed.
+    pub(super) async fn notify_key_change(
+        &self,
+        transaction: &mut Transaction<'static, Any>,
+    ) -> Result<(), StoreError> {
         if self.kind == DatabaseKind::Postgres {
             sqlx::query("SELECT pg_notify($1, '')")
                 .bind(CHANNEL)
@@ -208,6 +252,20 @@ impl Store {
         }
         Ok(())
     }
+}
+
+fn new_secret() -> String {
+    let random = Alphanumeric.sample_string(&mut rand::rng(), RANDOM);
+    format!("{SECRET}{random}")
+}
+
+/// The next number of a change to keys.
+pub(super) async fn next_revision(
+    transaction: &mut Transaction<'static, Any>,
+) -> Result<i64, StoreError> {
+    let next = "UPDATE revisions SET number = number + 1 WHERE what = 'keys' RETURNING number";
+    let next = sqlx::query(next).fetch_one(&mut **transaction).await?;
+    Ok(next.try_get(0)?)
 }
 
 async fn by_name(
@@ -222,8 +280,33 @@ async fn by_name(
     row.as_ref().map(StoredKey::from_row).transpose()
 }
 
+/// A key by its id, also one that is revoked.
+pub(super) async fn by_id(
+    transaction: &mut Transaction<'static, Any>,
+    id: &str,
+) -> Result<Option<StoredKey>, StoreError> {
+    let one = format!("{COLUMNS} WHERE keys.id = $1");
+    let row = sqlx::query(AssertSqlSafe(one))
+        .bind(id.to_owned())
+        .fetch_optional(&mut **transaction)
+        .await?;
+    row.as_ref().map(StoredKey::from_row).transpose()
+}
+
 impl StoredKey {
-    fn apply(&mut self, change: &KeyChange) -> Result<(), StoreError> {
+    /// Gives the key another secret; the present one works until `until`.
+    pub(super) fn rotate(&mut self, until: i64) -> String {
+        let secret = new_secret();
+        self.previous = Some(PreviousSecret {
+            sha256: self.settings.sha256,
+            until,
+        });
+        self.settings.sha256 = Sha256::digest(secret.as_bytes()).into();
+        self.prefix = secret[..SHOWN].to_owned();
+        secret
+    }
+
+    pub(super) fn apply(&mut self, change: &KeyChange) -> Result<(), StoreError> {
         let KeyChange {
             account,
             spending_cap,
@@ -259,7 +342,13 @@ impl StoredKey {
         Ok(())
     }
 
-    fn from_row(row: &AnyRow) -> Result<StoredKey, StoreError> {
+    pub(super) fn from_row(row: &AnyRow) -> Result<StoredKey, StoreError> {
+        let previous: (Option<String>, Option<i64>) = (row.try_get(15)?, row.try_get(16)?);
+        let previous = previous.0.zip(previous.1).map(|(sha256, until)| {
+            let sha256 = from_hex(&sha256).ok_or(StoreError::Corrupt("hash"))?;
+            Ok::<_, StoreError>(PreviousSecret { sha256, until })
+        });
+        let disabled: Option<i64> = row.try_get(18)?;
         let sha256: String = row.try_get(3)?;
         let cap: Option<String> = row.try_get(5)?;
         let cap =
@@ -294,6 +383,9 @@ impl StoredKey {
             expires: row.try_get(12)?,
             revoked: row.try_get(13)?,
             revision: row.try_get(14)?,
+            previous: previous.transpose()?,
+            made_by: row.try_get(17)?,
+            is_disabled: disabled.is_some(),
         })
     }
 }
@@ -305,7 +397,7 @@ fn amount(money: Money) -> Amount {
     }
 }
 
-fn hex(bytes: &[u8; 32]) -> String {
+pub(super) fn hex(bytes: &[u8; 32]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

@@ -1,6 +1,7 @@
-//! What outlives the process, in SQLite or PostgreSQL: keys, usage, spending, stored responses, image tasks.
+//! What outlives the process, in SQLite or PostgreSQL: people, keys, usage, spending, stored responses, image tasks.
 
 mod accounts;
+mod audit;
 mod database;
 mod error;
 mod free_disk;
@@ -8,23 +9,32 @@ mod key_changes;
 mod keys;
 mod lease_holder;
 mod leases;
+mod links;
 mod migrate;
+mod owned_keys;
 mod owners;
+mod people;
 mod query;
 mod record_usage;
 mod responses;
+mod sessions;
 mod spending;
 mod tasks;
 mod usage_rows;
 mod usage_sums;
 
 pub use accounts::DEFAULT as DEFAULT_ACCOUNT;
+pub use audit::AuditEntry;
 pub use database::Store;
 pub use error::StoreError;
 pub use key_changes::KeyChanges;
-pub use keys::{KeyChange, StoredKey, may_be_stored_key};
+pub use keys::{KeyChange, PreviousSecret, StoredKey, may_be_stored_key};
 pub use lease_holder::LeaseHolder;
 pub use leases::{KeyLeaseRequest, LEASED_FOR};
+pub use links::{LinkPurpose, NewInvitation, StoredLink};
+pub use owned_keys::{AccountSummary, MembershipRole};
+pub use people::{NewPerson, Person, PersonChange, PersonRole};
 pub use responses::StoredResponse;
+pub use sessions::{NewSession, StoredSession};
 pub use tasks::{StoredTask, TaskStatus, TaskUpdate};
 pub use usage_sums::{UsageGrouping, UsageSum};

@@ -4,6 +4,7 @@ mod gateway;
 mod keys;
 mod leases;
 mod migrations;
+mod people;
 mod responses;
 mod tasks;
 mod usage;

@@ -1,0 +1,271 @@
+//! Links that work once: to choose a password, and to make an account. Only the hashes of their tokens are stored.
+
+use sqlx::any::AnyRow;
+use sqlx::{Any, AssertSqlSafe, Row as _, Transaction};
+use uuid::Uuid;
+
+use super::audit::{self, AuditEntry};
+use super::database::{Store, milliseconds_now};
+use super::error::StoreError;
+use super::keys::hex;
+use super::people::{NewPerson, Person, PersonRole, insert_person, put_password};
+
+const COLUMNS: &str =
+    "SELECT id, purpose, person, email, role, made_by, created, expires FROM tokens";
+
+/// What a link is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinkPurpose {
+    /// To choose a password.
+    Setup,
+    /// To make an account.
+    Invite,
+}
+
+impl LinkPurpose {
+    const fn word(self) -> &'static str {
+        match self {
+            LinkPurpose::Setup => "setup",
+            LinkPurpose::Invite => "invite",
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct StoredLink {
+    pub id: String,
+    /// The id of the person who may choose a password.
+    pub person: Option<String>,
+    /// What an invitation is for.
+    pub email: Option<String>,
+    pub role: Option<PersonRole>,
+    /// A handle.
+    pub made_by: String,
+    pub created: i64,
+    pub expires: i64,
+}
+
+/// An invitation to be made.
+#[derive(Debug, Clone)]
+pub struct NewInvitation {
+    /// The hash of the token.
+    pub sha256: [u8; 32],
+    pub email: Option<String>,
+    pub role: PersonRole,
+    pub made_by: String,
+    pub expires: i64,
+}
+
+impl Store {
+    /// Makes the link for a person to choose a password; earlier ones of the person end.
+    pub async fn create_setup_link(
+        &self,
+        person: &str,
+        sha256: &[u8; 32],
+        expires: i64,
+        entry: &AuditEntry,
+    ) -> Result<(), StoreError> {
+        let mut transaction = self.begin_write().await?;
+        put_setup_link(&mut transaction, person, sha256, expires, &entry.actor).await?;
+        audit::append(&mut transaction, entry).await?;
+        Ok(transaction.commit().await?)
+    }
+
+    /// Creates a person without a password, with the link to choose one.
+    pub async fn create_person_with_link(
+        &self,
+        person: &NewPerson,
+        sha256: &[u8; 32],
+        expires: i64,
+        entry: &AuditEntry,
+    ) -> Result<Person, StoreError> {
+        let mut transaction = self.begin_write().await?;
+        let person = insert_person(&mut transaction, person).await?;
+        put_setup_link(&mut transaction, &person.id, sha256, expires, &entry.actor).await?;
+        audit::append(&mut transaction, entry).await?;
+        transaction.commit().await?;
+        Ok(person)
+    }
+
+    pub async fn create_invitation(
+        &self,
+        invitation: &NewInvitation,
+        entry: &AuditEntry,
+    ) -> Result<String, StoreError> {
+        let mut transaction = self.begin_write().await?;
+        let id = Uuid::now_v7().to_string();
+        let insert = "INSERT INTO tokens (sha256, id, purpose, email, role, made_by, created, expires) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+        sqlx::query(insert)
+            .bind(hex(&invitation.sha256))
+            .bind(id.clone())
+            .bind(LinkPurpose::Invite.word())
+            .bind(invitation.email.clone())
+            .bind(invitation.role.word())
+            .bind(invitation.made_by.clone())
+            .bind(milliseconds_now())
+            .bind(invitation.expires)
+            .execute(&mut *transaction)
+            .await?;
+        audit::append(&mut transaction, entry).await?;
+        transaction.commit().await?;
+        Ok(id)
+    }
+
+    /// A link that still works. Looking at it does not use it up: programs that scan mail open links.
+    pub async fn link(
+        &self,
+        purpose: LinkPurpose,
+        sha256: &[u8; 32],
+    ) -> Result<Option<StoredLink>, StoreError> {
+        let one = format!(
+            "{COLUMNS} WHERE sha256 = $1 AND purpose = $2 AND used IS NULL AND expires > $3"
+        );
+        let row = sqlx::query(AssertSqlSafe(one))
+            .bind(hex(sha256))
+            .bind(purpose.word())
+            .bind(milliseconds_now())
+            .fetch_optional(&self.pool)
+            .await?;
+        row.as_ref().map(StoredLink::from_row).transpose()
+    }
+
+    /// The invitations that still work, the last one first.
+    pub async fn invitations(&self) -> Result<Vec<StoredLink>, StoreError> {
+        let all = format!(
+            "{COLUMNS} WHERE purpose = $1 AND used IS NULL AND expires > $2 ORDER BY created DESC"
+        );
+        let rows = sqlx::query(AssertSqlSafe(all))
+            .bind(LinkPurpose::Invite.word())
+            .bind(milliseconds_now())
+            .fetch_all(&self.pool)
+            .await?;
+        rows.iter().map(StoredLink::from_row).collect()
+    }
+
+    /// Ends an invitation that was not used.
+    pub async fn withdraw_invitation(
+        &self,
+        id: &str,
+        entry: &AuditEntry,
+    ) -> Result<bool, StoreError> {
+        let mut transaction = self.begin_write().await?;
+        let done =
+            sqlx::query("DELETE FROM tokens WHERE id = $1 AND purpose = $2 AND used IS NULL")
+                .bind(id.to_owned())
+                .bind(LinkPurpose::Invite.word())
+                .execute(&mut *transaction)
+                .await?;
+        if done.rows_affected() == 0 {
+            return Ok(false);
+        }
+        audit::append(&mut transaction, entry).await?;
+        transaction.commit().await?;
+        Ok(true)
+    }
+
+    /// Sets a password by a link, once.
+    pub async fn use_setup_link(
+        &self,
+        sha256: &[u8; 32],
+        password: &str,
+        entry: &AuditEntry,
+    ) -> Result<Person, StoreError> {
+        let mut transaction = self.begin_write().await?;
+        let link = use_up(&mut transaction, LinkPurpose::Setup, sha256).await?;
+        let person = link.person.ok_or(StoreError::LinkOver)?;
+        let person = put_password(&mut transaction, &person, password).await?;
+        if person.disabled.is_some() {
+            return Err(StoreError::LinkOver);
+        }
+        audit::append(&mut transaction, entry).await?;
+        transaction.commit().await?;
+        Ok(person)
+    }
+
+    /// Creates the account of an invited person, once. The role is that of the invitation.
+    pub async fn use_invitation(
+        &self,
+        sha256: &[u8; 32],
+        person: &NewPerson,
+        entry: &AuditEntry,
+    ) -> Result<Person, StoreError> {
+        let mut transaction = self.begin_write().await?;
+        let link = use_up(&mut transaction, LinkPurpose::Invite, sha256).await?;
+        let person = NewPerson {
+            role: link.role.ok_or(StoreError::Corrupt("role"))?,
+            ..person.clone()
+        };
+        let person = insert_person(&mut transaction, &person).await?;
+        audit::append(&mut transaction, entry).await?;
+        transaction.commit().await?;
+        Ok(person)
+    }
+}
+
+async fn put_setup_link(
+    transaction: &mut Transaction<'static, Any>,
+    person: &str,
+    sha256: &[u8; 32],
+    expires: i64,
+    made_by: &str,
+) -> Result<(), StoreError> {
+    sqlx::query("DELETE FROM tokens WHERE person = $1 AND purpose = $2 AND used IS NULL")
+        .bind(person.to_owned())
+        .bind(LinkPurpose::Setup.word())
+        .execute(&mut **transaction)
+        .await?;
+    let insert = "INSERT INTO tokens (sha256, id, purpose, person, made_by, created, expires) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7)";
+    sqlx::query(insert)
+        .bind(hex(sha256))
+        .bind(Uuid::now_v7().to_string())
+        .bind(LinkPurpose::Setup.word())
+        .bind(person.to_owned())
+        .bind(made_by.to_owned())
+        .bind(milliseconds_now())
+        .bind(expires)
+        .execute(&mut **transaction)
+        .await?;
+    Ok(())
+}
+
+/// Marks a link as used; only one of several requests at once does.
+async fn use_up(
+    transaction: &mut Transaction<'static, Any>,
+    purpose: LinkPurpose,
+    sha256: &[u8; 32],
+) -> Result<StoredLink, StoreError> {
+    let used = "UPDATE tokens SET used = $1 WHERE sha256 = $2 AND purpose = $3 AND used IS NULL AND expires > $1";
+    let used = sqlx::query(used)
+        .bind(milliseconds_now())
+        .bind(hex(sha256))
+        .bind(purpose.word())
+        .execute(&mut **transaction)
+        .await?;
+    if used.rows_affected() == 0 {
+        return Err(StoreError::LinkOver);
+    }
+    let one = format!("{COLUMNS} WHERE sha256 = $1");
+    let row = sqlx::query(AssertSqlSafe(one))
+        .bind(hex(sha256))
+        .fetch_one(&mut **transaction)
+        .await?;
+    StoredLink::from_row(&row)
+}
+
+impl StoredLink {
+    fn from_row(row: &AnyRow) -> Result<StoredLink, StoreError> {
+        let role: Option<String> = row.try_get(4)?;
+        let role = role.map(|role| PersonRole::from_word(&role).ok_or(StoreError::Corrupt("role")));
+        Ok(StoredLink {
+            id: row.try_get(0)?,
+            person: row.try_get(2)?,
+            email: row.try_get(3)?,
+            role: role.transpose()?,
+            made_by: row.try_get(5)?,
+            created: row.try_get(6)?,
+            expires: row.try_get(7)?,
+        })
+    }
+}

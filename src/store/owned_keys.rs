@@ -1,0 +1,189 @@
+//! Keys by their accounts: what the console lists, creates, changes, rotates and revokes.
+
+use sqlx::{AssertSqlSafe, Row as _};
+
+use super::audit::{self, AuditEntry};
+use super::database::{Store, milliseconds_now};
+use super::error::StoreError;
+use super::keys::{COLUMNS, KeyChange, StoredKey, by_id};
+
+/// An account as a person sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AccountSummary {
+    pub name: String,
+    /// `system` or `person`.
+    pub kind: String,
+    pub is_disabled: bool,
+    /// How many keys it has that are not revoked.
+    pub keys: i64,
+}
+
+/// What a person may do with the keys of an account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MembershipRole {
+    Owner,
+    Member,
+    Viewer,
+}
+
+impl Store {
+    /// The accounts of a person, by name; without a person, all of them.
+    pub async fn accounts(&self, person: Option<&str>) -> Result<Vec<AccountSummary>, StoreError> {
+        let all = "SELECT name, kind, disabled, (SELECT COUNT(*) FROM keys \
+             WHERE keys.account = accounts.id AND revoked IS NULL) FROM accounts \
+             WHERE $1 = '' OR id IN (SELECT account FROM memberships WHERE person = $1) ORDER BY name";
+        let rows = sqlx::query(all)
+            .bind(person.unwrap_or_default().to_owned())
+            .fetch_all(&self.pool)
+            .await?;
+        let rows = rows.iter().map(|row| {
+            let disabled: Option<i64> = row.try_get(2)?;
+            Ok(AccountSummary {
+                name: row.try_get(0)?,
+                kind: row.try_get(1)?,
+                is_disabled: disabled.is_some(),
+                keys: row.try_get(3)?,
+            })
+        });
+        rows.collect()
+    }
+
+    /// What a person may do in an account; `None`: the person does not belong to it.
+    pub async fn membership(
+        &self,
+        person: &str,
+        account: &str,
+    ) -> Result<Option<MembershipRole>, StoreError> {
+        let one = "SELECT role FROM memberships JOIN accounts ON accounts.id = memberships.account \
+             WHERE person = $1 AND accounts.name = $2";
+        let row = sqlx::query(one)
+            .bind(person.to_owned())
+            .bind(account.to_owned())
+            .fetch_optional(&self.pool)
+            .await?;
+        let Some(row) = row else {
+            return Ok(None);
+        };
+        let role: String = row.try_get(0)?;
+        match role.as_str() {
+            "owner" => Ok(Some(MembershipRole::Owner)),
+            "member" => Ok(Some(MembershipRole::Member)),
+            "viewer" => Ok(Some(MembershipRole::Viewer)),
+            _ => Err(StoreError::Corrupt("role")),
+        }
+    }
+
+    /// Tells whether there is an account of the name.
+    pub async fn has_account(&self, name: &str) -> Result<bool, StoreError> {
+        let found = sqlx::query("SELECT 1 FROM accounts WHERE name = $1")
+            .bind(name.to_owned())
+            .fetch_optional(&self.pool)
+            .await?;
+        Ok(found.is_some())
+    }
+
+    /// The keys of an account that are not revoked, by name.
+    pub async fn keys_of_account(&self, account: &str) -> Result<Vec<StoredKey>, StoreError> {
+        let all =
+            format!("{COLUMNS} WHERE accounts.name = $1 AND revoked IS NULL ORDER BY keys.name");
+        let rows = sqlx::query(AssertSqlSafe(all))
+            .bind(account.to_owned())
+            .fetch_all(&self.pool)
+            .await?;
+        rows.iter().map(StoredKey::from_row).collect()
+    }
+
+    /// A key by its id, also one that is revoked.
+    pub async fn key_by_id(&self, id: &str) -> Result<Option<StoredKey>, StoreError> {
+        let one = format!("{COLUMNS} WHERE keys.id = $1");
+        let row = sqlx::query(AssertSqlSafe(one))
+            .bind(id.to_owned())
+            .fetch_optional(&self.pool)
+            .await?;
+        row.as_ref().map(StoredKey::from_row).transpose()
+    }
+
+    /// Creates a key of a person, who may have `max` keys in the account.
+    pub async fn create_owned_key(
+        &self,
+        name: &str,
+        change: &KeyChange,
+        max: Option<u64>,
+        entry: &AuditEntry,
+    ) -> Result<(StoredKey, String), StoreError> {
+        let mut transaction = self.begin_write().await?;
+        if let Some(max) = max {
+            let count = "SELECT COUNT(*) FROM keys JOIN accounts ON accounts.id = keys.account \
+                 WHERE accounts.name = $1 AND revoked IS NULL";
+            let count = sqlx::query(count)
+                .bind(change.account.clone().unwrap_or_default())
+                .fetch_one(&mut *transaction)
+                .await?;
+            let count: i64 = count.try_get(0)?;
+            if u64::try_from(count).is_ok_and(|count| count >= max) {
+                return Err(StoreError::TooManyKeys(max));
+            }
+        }
+        let made_by = Some(entry.actor.as_str());
+        let created = self.insert_key(&mut transaction, name, change, made_by);
+        let created = created.await?;
+        audit::append(&mut transaction, entry).await?;
+        transaction.commit().await?;
+        Ok(created)
+    }
+
+    pub async fn change_owned_key(
+        &self,
+        id: &str,
+        change: &KeyChange,
+        entry: &AuditEntry,
+    ) -> Result<StoredKey, StoreError> {
+        let edit = |key: &mut StoredKey| key.apply(change);
+        self.edit_key(id, edit, entry).await.map(|(key, ())| key)
+    }
+
+    /// Gives a key a new secret; the present one works until `until`, in milliseconds since 1970.
+    pub async fn rotate_key(
+        &self,
+        id: &str,
+        until: i64,
+        entry: &AuditEntry,
+    ) -> Result<(StoredKey, String), StoreError> {
+        let edit = |key: &mut StoredKey| Ok(key.rotate(until));
+        self.edit_key(id, edit, entry).await
+    }
+
+    pub async fn revoke_owned_key(&self, id: &str, entry: &AuditEntry) -> Result<(), StoreError> {
+        let edit = |key: &mut StoredKey| {
+            key.revoked = Some(milliseconds_now());
+            Ok(())
+        };
+        self.edit_key(id, edit, entry).await.map(|_| ())
+    }
+
+    async fn edit_key<T>(
+        &self,
+        id: &str,
+        edit: impl FnOnce(&mut StoredKey) -> Result<T, StoreError>,
+        entry: &AuditEntry,
+    ) -> Result<(StoredKey, T), StoreError> {
+        let mut transaction = self.begin_write().await?;
+        let key = by_id(&mut transaction, id).await?;
+        let key = key.filter(|key| key.revoked.is_none());
+        let mut key = key.ok_or_else(|| StoreError::NoSuchKey(id.to_owned()))?;
+        let made = edit(&mut key)?;
+        self.put(&mut transaction, &mut key).await?;
+        audit::append(&mut transaction, entry).await?;
+        transaction.commit().await?;
+        Ok((key, made))
+    }
+
+    /// When a key was used last, as far as its usage is recorded, in milliseconds since 1970.
+    pub async fn last_used(&self, id: &str) -> Result<Option<i64>, StoreError> {
+        let last = sqlx::query("SELECT MAX(ended) FROM usage WHERE key_id = $1")
+            .bind(id.to_owned())
+            .fetch_one(&self.pool)
+            .await?;
+        Ok(last.try_get(0)?)
+    }
+}
