@@ -30,6 +30,8 @@ pub(super) enum Endpoint {
     ListModels(Format),
     GetModel(Format, String),
     Catalog,
+    /// The key of the request itself: its cap and what is left of it.
+    OwnKey,
 }
 
 /// What is asked of a stored response.
@@ -199,6 +201,7 @@ fn parse_plain(
         ),
         "/v1/images/tasks" => (Endpoint::ImageTasks(ImageTaskAction::List), Method::GET),
         "/api/models" => (Endpoint::Catalog, Method::GET),
+        "/api/key" => (Endpoint::OwnKey, Method::GET),
         "/v1/models" => (Endpoint::ListModels(list_format(headers)), Method::GET),
         "/v1beta/models" => (Endpoint::ListModels(Format::Native), Method::GET),
         _ => below_models(method, path, query, headers)?,

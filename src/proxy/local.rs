@@ -193,6 +193,7 @@ pub(super) fn list_models<'a>(
             Ok(catalog::single(*format, CatalogEntry { id, model }))
         }
         Endpoint::Model { .. }
+        | Endpoint::OwnKey
         | Endpoint::StoredResponse(..)
         | Endpoint::ImageTasks(_)
         | Endpoint::ImageFile(_) => Err(ApiError::new(ApiErrorKind::Internal, "this is no list")),

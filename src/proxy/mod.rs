@@ -55,6 +55,7 @@ mod late_usage;
 mod listener;
 mod local;
 mod model_suffix;
+mod own_key;
 mod request_body;
 mod request_filter;
 mod request_framing;

@@ -13,7 +13,7 @@ use super::endpoint::{self, Endpoint, StoredResponseAction};
 use super::gateway::Gateway;
 use super::request_body::{self, BodyError};
 use super::{
-    admission, billing, cloud_path, cors, image_tasks, large_body, local, model_suffix,
+    admission, billing, cloud_path, cors, image_tasks, large_body, local, model_suffix, own_key,
     request_framing,
 };
 use crate::access;
@@ -147,6 +147,7 @@ impl Gateway {
                 let answered = Box::pin(self.stored_response(ctx, *action, id, query)).await;
                 answered.map(|body| (200, body))
             }
+            Endpoint::OwnKey => own_key::describe(ctx).map(|body| (200, body)),
             _ => local::list_models(ctx, endpoint, query).map(|body| (200, body)),
         };
         match answered {

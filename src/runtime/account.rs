@@ -230,6 +230,11 @@ impl Account {
         in_period(&ledger.spent, reset)
     }
 
+    /// What is reserved for requests in flight.
+    pub fn reserved(&self) -> Money {
+        self.ledger().reserved
+    }
+
     /// Tells whether nothing is lost with the account.
     pub(super) fn is_unused(&self) -> bool {
         let ledger = self.ledger();

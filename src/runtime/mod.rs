@@ -63,6 +63,7 @@ pub struct Runtime {
     limits_store: Option<LimitsStore>,
     /// The journal whose folder was locked at the start.
     journal: config::JournalConfig,
+    console: Option<config::ConsoleConfig>,
     /// The size of the cache of image files.
     started_file_cache_size: usize,
     pub resolver: Resolver,
@@ -81,6 +82,7 @@ impl Runtime {
             store: config.store.clone(),
             limits_store: config.limits_store.clone(),
             journal: config.journal.clone(),
+            console: config.console.clone(),
             started_file_cache_size: config.images.files.size,
             current: ArcSwap::from_pointee(Snapshot::build(config, &state)),
             state,
@@ -99,6 +101,7 @@ impl Runtime {
         let other_store = config.store != self.store;
         let other_limits_store = config.limits_store != self.limits_store;
         let other_journal = config.journal != self.journal;
+        let other_console = config.console != self.console;
         let next = Arc::new(Snapshot::build(config, &self.state));
         self.current.store(next.clone());
         self.state.remove_unused();
@@ -107,6 +110,7 @@ impl Runtime {
         names.extend(other_store.then_some("store"));
         names.extend(other_limits_store.then_some("limits_store"));
         names.extend(other_journal.then_some("journal"));
+        names.extend(other_console.then_some("console"));
         if next.images.files.size != self.started_file_cache_size {
             names.push("images.files.size");
         }

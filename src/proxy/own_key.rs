@@ -1,0 +1,72 @@
+//! `GET /api/key`: what a key may spend, has spent and has left, for whoever holds it.
+
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::context::RequestContext;
+use crate::model::{ApiError, ApiErrorKind, Money};
+use crate::runtime::{Key, period_end};
+
+#[derive(Serialize)]
+struct OwnKey<'a> {
+    name: &'a str,
+    unlimited_quota: bool,
+    spending_cap: Option<Box<RawValue>>,
+    reset: &'static str,
+    resets_at: Option<String>,
+    /// In the period of the cap.
+    spent: Option<Box<RawValue>>,
+    /// Reserved for requests in flight.
+    held: Option<Box<RawValue>>,
+    /// Neither spent nor held.
+    left: Option<Box<RawValue>>,
+    limits: OwnLimits,
+}
+
+#[derive(Serialize)]
+struct OwnLimits {
+    requests_per_minute: Option<u64>,
+    tokens_per_minute: Option<u64>,
+    concurrency: Option<u64>,
+}
+
+/// The body of the response, for the key of the request.
+pub(super) fn describe(ctx: &RequestContext) -> Result<Vec<u8>, ApiError> {
+    let failed = || ApiError::new(ApiErrorKind::Internal, "the gateway failed");
+    let key = ctx.client.key().ok_or_else(failed)?;
+    let described = OwnKey::of(key, Timestamp::now());
+    serde_json::to_vec(&described).map_err(|_| failed())
+}
+
+impl OwnKey<'_> {
+    fn of(key: &Key, now: Timestamp) -> OwnKey<'_> {
+        let reset = key.cap.map_or_else(Default::default, |cap| cap.reset);
+        let spent = key.account.spent(reset, now);
+        let held = key.account.reserved();
+        let left = key.cap.map(|cap| {
+            let left = cap.amount.saturating_sub(spent);
+            left.saturating_sub(held)
+        });
+        OwnKey {
+            name: &key.name,
+            unlimited_quota: key.cap.is_none(),
+            spending_cap: key.cap.and_then(|cap| number(cap.amount)),
+            reset: reset.word(),
+            resets_at: period_end(reset, now).map(|end| end.to_string()),
+            spent: number(spent),
+            held: number(held),
+            left: left.and_then(number),
+            limits: OwnLimits {
+                requests_per_minute: key.limits.requests_per_minute,
+                tokens_per_minute: key.limits.tokens_per_minute,
+                concurrency: key.limits.concurrency,
+            },
+        }
+    }
+}
+
+/// A JSON number with all digits, which no float has.
+fn number(amount: Money) -> Option<Box<RawValue>> {
+    RawValue::from_string(amount.to_string()).ok()
+}
