@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use omniglot::config::{
     AccessLogConfig, Amount, Auth, Balance, BaseUrl, Breaker, ConcurrencyLimit, Config,
-    CorsOrigins, DEMO_KEY, Limits, OnUnsupported, Problem, Protocol, Reset, Retries, demo, load,
-    parse, route_table,
+    CorsOrigins, DEMO_KEY, Limits, OnUnsupported, Problem, Protocol, Reset, Retries, SignUp, demo,
+    load, parse, route_table,
 };
 use omniglot::model::Format;
 use secrecy::ExposeSecret;
@@ -130,7 +130,7 @@ fn the_sample_loads_on_a_fresh_machine() {
 
 #[test]
 fn the_demo_loads_and_needs_nothing() {
-    let config = demo(address("127.0.0.1:4567"));
+    let config = demo(address("127.0.0.1:4567"), Path::new("/tmp/demo"));
     assert_eq!(config.server.listen[0].addr, address("127.0.0.1:8080"));
     assert_eq!(config.server.admin, Some(address("127.0.0.1:8081")));
     assert_eq!(config.keys[0].name, "demo");
@@ -156,7 +156,42 @@ fn the_demo_loads_and_needs_nothing() {
     assert_eq!(config.upstreams[4].format, Format::Images);
     assert!(config.models[4].is_image_model());
     assert_eq!(lines(&config.warnings), "");
-    demo(address("[::1]:4567"));
+    demo(address("[::1]:4567"), Path::new("/tmp/demo"));
+}
+
+#[test]
+fn a_console_has_its_defaults_and_its_values() {
+    let console = |text: &str| good(&format!("store: sqlite:test.db\nconsole: {text}")).console;
+    assert!(good("server: {}").console.is_none());
+    let default = console("{}").expect("a console");
+    assert_eq!(default.listen, address("127.0.0.1:8082"));
+    assert_eq!(default.public_url, "http://127.0.0.1:8082");
+    assert_eq!(default.sign_up, SignUp::Invite);
+    assert_eq!(default.session.idle, Duration::from_secs(8 * 3600));
+    assert_eq!(default.session.absolute, Duration::from_secs(7 * 24 * 3600));
+    let keys = default.member_keys;
+    assert_eq!(
+        (keys.max, keys.unlimited, keys.expires_max),
+        (10, false, None)
+    );
+    assert_eq!(
+        (&*keys.cap_max.written, &*keys.cap_default.written),
+        ("100", "10")
+    );
+    let given = console(
+        "{listen: \"0.0.0.0:9000\", public_url: \"https://console.example.com/\", sign_up: closed,
+          trusted_proxies: [10.0.0.0/8, \"::1\"], member_keys: {cap_max: 5, expires_max: 90d}}",
+    );
+    let given = given.expect("a console");
+    assert_eq!(given.public_url, "https://console.example.com");
+    assert_eq!(
+        (given.sign_up, given.trusted_proxies.len()),
+        (SignUp::Closed, 2)
+    );
+    // A default that nobody wrote does not exceed what somebody did.
+    assert_eq!(given.member_keys.cap_default.written, "5");
+    let days = Duration::from_secs(90 * 24 * 3600);
+    assert_eq!(given.member_keys.expires_max, Some(days));
 }
 
 #[test]

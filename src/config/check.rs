@@ -15,6 +15,7 @@ use super::table::{Located, nearest};
 pub struct DeclaredNames {
     pub listen: Vec<Located<SocketAddr>>,
     pub admin: Option<Located<SocketAddr>>,
+    pub console: Option<Located<SocketAddr>>,
     pub files: Vec<Located<String>>,
     pub keys: Vec<Located<String>>,
     pub secrets: Vec<Located<[u8; 32]>>,
@@ -105,6 +106,17 @@ fn addresses(names: &DeclaredNames, problems: &mut Problems) {
             admin.written
         );
         problems.add(admin.position, message);
+    }
+    if let Some(console) = &names.console {
+        let mut others = names.listen.clone();
+        others.extend(names.admin.clone());
+        if taken(console, &others) {
+            let message = format!(
+                "console.listen {:?} is taken by the gateway or the admin port; give it a port of its own",
+                console.written
+            );
+            problems.add(console.position, message);
+        }
     }
 }
 

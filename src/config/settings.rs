@@ -3,6 +3,7 @@
 mod auth;
 mod azure;
 mod connection;
+mod console;
 mod google;
 mod images;
 mod request_shape;
@@ -18,6 +19,7 @@ use std::time::Duration;
 pub use auth::{Auth, AwsSource, CommandSource, CredentialSource};
 pub use azure::{AzureApp, AzureGrant, AzureSource, ManagedIdentity};
 pub use connection::{ClientCertificate, ProxyConfig, UpstreamTls};
+pub use console::{ConsoleConfig, IpNetwork, MemberKeys, SessionLimits, SignUp};
 pub use google::{GoogleCredentials, GoogleSource};
 pub use images::{FilesConfig, ImagesConfig, TasksConfig};
 pub use request_shape::{
@@ -42,6 +44,8 @@ pub struct Config {
     /// Absent: the limits of keys are counted per process.
     pub limits_store: Option<LimitsStore>,
     pub journal: JournalConfig,
+    /// Absent: there is no console.
+    pub console: Option<ConsoleConfig>,
     pub images: ImagesConfig,
     pub keys: Vec<KeyConfig>,
     pub upstreams: Vec<UpstreamConfig>,
@@ -54,6 +58,7 @@ pub struct Config {
 #[derive(Debug, Clone)]
 pub struct StorePart {
     pub store: Option<StoreConfig>,
+    pub console: Option<ConsoleConfig>,
     /// Those that could be read; a secret may be missing.
     pub keys: Vec<KeyConfig>,
 }

@@ -3,7 +3,7 @@
 //! Every function returns the value, or a description of what is allowed (`a duration such as 5s`), which the
 //! message puts behind "must be".
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use bytesize::ByteSize;
@@ -11,7 +11,7 @@ use http::{HeaderName, HeaderValue};
 use sha2::{Digest, Sha256};
 use url::Url;
 
-use super::settings::{Amount, BaseUrl, LimitsStore, ServerUrl, StoreConfig};
+use super::settings::{Amount, BaseUrl, IpNetwork, LimitsStore, ServerUrl, StoreConfig};
 use crate::model::{MAX_DIGITS, Money};
 
 /// The value, or the description of what is allowed.
@@ -62,6 +62,15 @@ pub fn duration(text: &str) -> Parsed<Duration> {
         Duration::ZERO => Err("a duration longer than zero, such as 5s".to_owned()),
         duration => Ok(duration),
     }
+}
+
+/// A duration of any length that people think in.
+pub fn long_duration(text: &str) -> Parsed<Duration> {
+    let fits = |duration: &Duration| (1..=3650 * 24 * 3600).contains(&duration.as_secs());
+    humantime::parse_duration(text)
+        .ok()
+        .filter(fits)
+        .ok_or_else(|| "a duration from 1s to 3650d, such as 8h or 90d".to_owned())
 }
 
 /// How often a list is read: an upstream is not asked all the time.
@@ -205,6 +214,14 @@ pub fn label(text: &str) -> Parsed<String> {
         .ok_or_else(|| "some text on one line".to_owned())
 }
 
+/// The name of a key or of an account. Those with a `/` belong to people, and are made in the console.
+pub fn key_name(text: &str) -> Parsed<String> {
+    match label(text) {
+        Ok(_) if text.contains('/') => Err("some text on one line without a /".to_owned()),
+        parsed => parsed,
+    }
+}
+
 /// A name that is also used in paths and headers: of an upstream, a model.
 pub fn name(text: &str) -> Parsed<String> {
     let plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
@@ -259,6 +276,42 @@ pub fn glob(text: &str) -> Parsed<String> {
 pub fn address(text: &str) -> Parsed<SocketAddr> {
     text.parse()
         .map_err(|_| "an IP address and a port such as 127.0.0.1:8080 or \"[::1]:8080\"".to_owned())
+}
+
+/// An address, or a range of them.
+pub fn ip_network(text: &str) -> Parsed<IpNetwork> {
+    let expected = || "an address or a range such as 10.0.0.0/8".to_owned();
+    let (address, bits) = match text.split_once('/') {
+        Some((address, bits)) => (address, Some(digits(bits).ok_or_else(expected)?)),
+        None => (text, None),
+    };
+    let address: IpAddr = address.parse().map_err(|_| expected())?;
+    let longest = if address.is_ipv4() { 32 } else { 128 };
+    let bits = bits.map_or(Some(longest), |bits| u32::try_from(bits).ok());
+    match bits.filter(|bits| *bits <= longest) {
+        Some(bits) => Ok(IpNetwork { address, bits }),
+        None => Err(expected()),
+    }
+}
+
+/// The URL of the console in a browser.
+pub fn public_url(text: &str) -> Parsed<String> {
+    let url = web_url(text).filter(|url| !carries_credentials(url));
+    let url = url.filter(|url| {
+        let is_loopback = match url.host() {
+            Some(url::Host::Domain(host)) => host == "localhost",
+            Some(url::Host::Ipv4(address)) => address.is_loopback(),
+            Some(url::Host::Ipv6(address)) => address.is_loopback(),
+            None => false,
+        };
+        let is_root = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
+        is_root && (url.scheme() == "https" || is_loopback)
+    });
+    url.map(|url| url.as_str().trim_end_matches('/').to_owned())
+        .ok_or_else(|| {
+            "an https:// URL without a path, such as https://console.example.com (http:// for this machine only)"
+                .to_owned()
+        })
 }
 
 /// The SHA-256 of a key that clients can send: anything else would never match.

@@ -16,7 +16,7 @@ pub fn parse_entry(
     names: &mut DeclaredNames,
 ) -> Option<KeyConfig> {
     let mut table = reader.table("a key", field)?;
-    let name = reader.required(&mut table, "name", values::label);
+    let name = reader.required(&mut table, "name", values::key_name);
     names.keys.extend(name.clone());
     let has_short_secret = Cell::new(false);
     let secret = parse_secret_hash(reader, &mut table, &has_short_secret);

@@ -3,6 +3,7 @@
 mod auth;
 mod aws_auth;
 mod azure_auth;
+mod console;
 mod endpoints;
 mod google_auth;
 mod images;
@@ -33,6 +34,7 @@ pub fn config(reader: &mut ConfigReader, root: &YamlNode) -> (Config, DeclaredNa
         store: None,
         limits_store: None,
         journal: journal::default(),
+        console: None,
         images: images::default(),
         keys: Vec::new(),
         upstreams: Vec::new(),
@@ -65,6 +67,9 @@ pub fn config(reader: &mut ConfigReader, root: &YamlNode) -> (Config, DeclaredNa
         }
         config.journal = journal::parse(reader, table, config.store.as_ref());
     }
+    if let Some(field) = table.take("console") {
+        config.console = console::parse(reader, field, config.store.is_some(), &mut names);
+    }
     if let Some(field) = table.take("images")
         && let Some(table) = reader.table("images", field)
     {
@@ -88,6 +93,7 @@ pub fn config(reader: &mut ConfigReader, root: &YamlNode) -> (Config, DeclaredNa
 pub fn store_part(reader: &mut ConfigReader, root: &YamlNode) -> StorePart {
     let mut part = StorePart {
         store: None,
+        console: None,
         keys: Vec::new(),
     };
     let field = ConfigField {
@@ -113,6 +119,10 @@ pub fn store_part(reader: &mut ConfigReader, root: &YamlNode) -> StorePart {
         &mut names,
         key::parse_entry,
     );
+    if let Some(field) = table.take("console") {
+        let has_store = part.store.is_some();
+        part.console = console::parse(&mut lenient, field, has_store, &mut names);
+    }
     part
 }
 

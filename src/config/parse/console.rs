@@ -1,0 +1,131 @@
+//! The `console` table.
+
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::time::Duration;
+
+use crate::config::check::DeclaredNames;
+use crate::config::settings::{Amount, ConsoleConfig, MemberKeys, SessionLimits, SignUp};
+use crate::config::table::{ConfigField, ConfigReader, ConfigTable, Located};
+use crate::config::values;
+use crate::model::Money;
+
+const DEFAULT_LISTEN: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 8082));
+
+const DEFAULT_SESSION: SessionLimits = SessionLimits {
+    idle: Duration::from_secs(8 * 3600),
+    absolute: Duration::from_secs(7 * 24 * 3600),
+};
+
+const SIGN_UPS: [(&str, SignUp); 3] = [
+    ("closed", SignUp::Closed),
+    ("invite", SignUp::Invite),
+    ("open", SignUp::Open),
+];
+
+pub fn parse(
+    reader: &mut ConfigReader,
+    field: ConfigField,
+    has_store: bool,
+    names: &mut DeclaredNames,
+) -> Option<ConsoleConfig> {
+    let mut table = reader.table("console", field)?;
+    let position = table.position;
+    let listen = match table.take("listen") {
+        Some(field) => reader.value(field, values::address),
+        None => Some(Located {
+            value: DEFAULT_LISTEN,
+            written: DEFAULT_LISTEN.to_string(),
+            position,
+        }),
+    };
+    names.console.clone_from(&listen);
+    let public_url = table.take("public_url");
+    let public_url = public_url.and_then(|field| reader.value(field, values::public_url));
+    let sign_up = reader.optional(&mut table, "sign_up", values::one_of(&SIGN_UPS));
+    let proxies = reader.items(&mut table, "trusted_proxies", values::ip_network);
+    let session = table.take("session");
+    let session = session.and_then(|field| parse_session(reader, field));
+    let member_keys = table.take("member_keys");
+    let member_keys = member_keys.and_then(|field| parse_member_keys(reader, field));
+    reader.finish(table);
+    if !has_store {
+        let message = "console needs a store, where people and keys are kept; add one, such as store: sqlite:omniglot.db";
+        reader.problems.add(position, message);
+    }
+    let listen = listen?;
+    if !listen.value.ip().is_loopback() && proxies.is_empty() {
+        let message = format!(
+            "console.listen {:?} is reached without TLS; listen on a loopback address, or name the proxies in front of it under trusted_proxies",
+            listen.written
+        );
+        reader.problems.add(listen.position, message);
+    }
+    Some(ConsoleConfig {
+        public_url: public_url.map_or_else(|| format!("http://{}", listen.value), |url| url.value),
+        listen: listen.value,
+        sign_up: sign_up.unwrap_or(SignUp::Invite),
+        trusted_proxies: proxies.into_iter().map(|proxy| proxy.value).collect(),
+        session: session.unwrap_or(DEFAULT_SESSION),
+        member_keys: member_keys.unwrap_or_else(default_member_keys),
+    })
+}
+
+fn parse_session(reader: &mut ConfigReader, field: ConfigField) -> Option<SessionLimits> {
+    let mut table: ConfigTable = reader.table("session", field)?;
+    let idle = reader.optional(&mut table, "idle", values::long_duration);
+    let absolute = reader.optional(&mut table, "absolute", values::long_duration);
+    reader.finish(table);
+    Some(SessionLimits {
+        idle: idle.unwrap_or(DEFAULT_SESSION.idle),
+        absolute: absolute.unwrap_or(DEFAULT_SESSION.absolute),
+    })
+}
+
+fn default_member_keys() -> MemberKeys {
+    let amount = |written: &str| Amount {
+        money: Money::parse(written).unwrap_or_default(),
+        written: written.to_owned(),
+    };
+    MemberKeys {
+        max: 10,
+        cap_max: amount("100"),
+        cap_default: amount("10"),
+        unlimited: false,
+        expires_max: None,
+    }
+}
+
+fn parse_member_keys(reader: &mut ConfigReader, field: ConfigField) -> Option<MemberKeys> {
+    let mut table = reader.table("member_keys", field)?;
+    let default = default_member_keys();
+    let max = reader.optional(&mut table, "max", values::count);
+    let cap_max = reader.optional(&mut table, "cap_max", values::amount);
+    let cap_default = table.take("cap_default");
+    let cap_default = cap_default.and_then(|field| reader.value(field, values::amount));
+    let unlimited = reader.optional(&mut table, "unlimited", values::switch);
+    let expires_max = reader.optional(&mut table, "expires_max", values::long_duration);
+    reader.finish(table);
+    let cap_max = cap_max.unwrap_or(default.cap_max);
+    if let Some(cap) = cap_default
+        .as_ref()
+        .filter(|cap| cap.value.money > cap_max.money)
+    {
+        let message = format!(
+            "cap_default {:?} is above cap_max {:?}; lower it or raise cap_max",
+            cap.written, cap_max.written
+        );
+        reader.problems.add(cap.position, message);
+    }
+    let cap_default = cap_default.map_or(default.cap_default, |cap| cap.value);
+    Some(MemberKeys {
+        max: max.unwrap_or(default.max),
+        // A default that was not written does not exceed a maximum that was.
+        cap_default: match cap_default.money > cap_max.money {
+            true => cap_max.clone(),
+            false => cap_default,
+        },
+        cap_max,
+        unlimited: unlimited.unwrap_or(default.unlimited),
+        expires_max,
+    })
+}
