@@ -44,7 +44,7 @@
 //! | floor | modules |
 //! | --- | --- |
 //! | 8 | [`cli`], [`server`] |
-//! | 7 | [`proxy`], [`images`], [`mock`], [`admin`] |
+//! | 7 | [`proxy`], [`images`], [`mock`], [`admin`], [`console`] |
 //! | 6 | [`access`], [`credentials`] |
 //! | 5 | [`runtime`], [`store`], [`journal`], [`catalog`], [`metrics`] |
 //! | 4 | [`translate`], [`config`] |
@@ -61,6 +61,7 @@ pub mod admin;
 pub mod catalog;
 pub mod cli;
 pub mod config;
+pub mod console;
 pub mod credentials;
 pub mod event_stream;
 pub mod formats;

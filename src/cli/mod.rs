@@ -1,6 +1,9 @@
-//! The command line: run, check, providers, import, key, usage, translate, mock.
+//! The command line: run, check, providers, import, account, key, usage, translate, mock.
 
+mod account;
 mod config_file;
+mod demo;
+mod greeting;
 mod import;
 mod key;
 mod logging;
@@ -11,7 +14,7 @@ mod translate;
 mod usage;
 
 use std::io::Write as _;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
@@ -19,8 +22,9 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 use config_file::{ConfigFile, DEFAULT_FILE, load};
+use greeting::listening;
 
-use crate::config::{self, Config, DEMO_KEY};
+use crate::config;
 use crate::mock;
 use crate::server::{self, StartOptions};
 
@@ -48,6 +52,9 @@ enum Command {
     Providers,
     /// Write a config from that of another gateway
     Import(import::ImportOptions),
+    /// Create, list, disable and enable the people who may sign in to the console
+    #[command(subcommand)]
+    Account(Box<account::AccountCommand>),
     /// Create, list, change and revoke the keys of the store
     #[command(subcommand)]
     Key(Box<key::KeyCommand>),
@@ -80,6 +87,7 @@ pub fn main() -> ExitCode {
         Command::Check { model } => check(file, model.as_deref()),
         Command::Providers => print_providers(),
         Command::Import(options) => import::run(&options),
+        Command::Account(command) => account::run(*command, file),
         Command::Key(command) => key::run(*command, file),
         Command::Usage(options) => usage::run(&options, file),
         Command::Translate(options) => translate::run(&options),
@@ -111,10 +119,11 @@ fn run(file: ConfigFile) -> Result<ExitCode> {
                 config,
                 file: Some(path),
                 mock: None,
+                remove_at_exit: None,
             },
             Err(code) => return Ok(code),
         },
-        None => demo()?,
+        None => demo::start_options()?,
     };
     server::run(start)?;
     Ok(ExitCode::SUCCESS)
@@ -134,50 +143,6 @@ fn check(file: ConfigFile, model: Option<&str>) -> Result<ExitCode> {
             ExitCode::SUCCESS
         }
         Err(code) => code,
-    })
-}
-
-fn listening(config: &Config) -> String {
-    let addresses: Vec<String> = config
-        .server
-        .listen
-        .iter()
-        .map(|listen| {
-            let scheme = if listen.tls.is_some() {
-                "https"
-            } else {
-                "http"
-            };
-            format!("{scheme}://{}", listen.addr)
-        })
-        .collect();
-    format!("omniglot listens on {}", addresses.join(", "))
-}
-
-fn demo() -> Result<StartOptions> {
-    let mock = TcpListener::bind("127.0.0.1:0").context("cannot open a port for the mock")?;
-    mock.set_nonblocking(true)?;
-    let config = config::demo(mock.local_addr()?);
-    let address = config.server.listen.first().map(|listen| listen.addr);
-    let address = address.context("the demo has no listener")?;
-    let models: Vec<&str> = config
-        .models
-        .iter()
-        .map(|model| model.id.as_str())
-        .collect();
-    let greeting = format!(
-        "{}\n\nThis is the embedded demo: a mock backend in this process, no provider, no network.\n\
-         Models: {}\n\nTry it:\n\n  curl http://{address}/v1/chat/completions \\\n    \
-         -H 'authorization: Bearer {DEMO_KEY}' \\\n    -H 'content-type: application/json' \\\n    \
-         -d '{{\"model\":\"demo-chat\",\"messages\":[{{\"role\":\"user\",\"content\":\"Hello\"}}]}}'\n",
-        listening(&config),
-        models.join(", "),
-    );
-    Ok(StartOptions {
-        config,
-        file: None,
-        mock: Some(mock),
-        greeting,
     })
 }
 

@@ -1,12 +1,14 @@
 //! Opens the store of a config for a command; a gateway may use it at the same time.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
 use comfy_table::{Table, presets};
 
 use super::config_file::{ConfigFile, DEFAULT_FILE, print_problems};
 use crate::config::{self, StorePart};
+use crate::console::{Console, ConsoleCall, Refusal};
 use crate::store::{Store, StoreError};
 
 /// The part of a config that is about the store, and the open store.
@@ -41,6 +43,21 @@ impl StoreSession {
             store,
             tasks,
         }))
+    }
+
+    /// Runs operations of the console, as the command line.
+    pub fn run_on_console<T>(
+        &self,
+        work: impl AsyncFnOnce(&ConsoleCall) -> Result<T, Refusal>,
+    ) -> Result<T> {
+        let Some(settings) = &self.config.console else {
+            bail!(
+                "the config has no console; add one, such as `console: {{listen: 127.0.0.1:8082}}`"
+            );
+        };
+        let console = Console::new(self.store.clone(), settings.clone(), None);
+        let call = ConsoleCall::on_command_line(Arc::new(console));
+        Ok(self.tasks.block_on(work(&call))?)
     }
 
     pub fn run<T>(&self, work: impl AsyncFnOnce(&Store) -> Result<T, StoreError>) -> Result<T> {

@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -39,6 +40,7 @@ pub(super) struct Lifecycle {
     pub(super) listen: Vec<Listen>,
     pub(super) drain_timeout: Duration,
     pub(super) greeting: String,
+    pub(super) remove_at_exit: Option<PathBuf>,
 }
 
 #[async_trait]
@@ -72,6 +74,10 @@ impl BackgroundService for Lifecycle {
         }
         if let Some(log) = &self.access_log {
             log.flush();
+        }
+        if let Some(folder) = &self.remove_at_exit {
+            // What cannot be removed now, the system removes with its other temporary files.
+            let _ = std::fs::remove_dir_all(folder);
         }
         // pingora would sleep for its whole grace period although nothing is left to wait for.
         std::process::exit(0);

@@ -1,8 +1,8 @@
 //! Starts the process: pingora's server, the listeners, and the services beside them.
 
-mod admin_service;
 mod background;
 mod certificates;
+mod console_service;
 pub(crate) mod fd_limit;
 mod journal_service;
 mod lifecycle;
@@ -12,6 +12,7 @@ mod process_state;
 mod reload;
 mod signals;
 mod store_service;
+mod web_service;
 mod write_timeout;
 
 use std::net::{SocketAddr, TcpListener};
@@ -29,15 +30,16 @@ use pingora::server::{RunArgs, Server};
 use pingora::services::background::background_service;
 use pingora::services::listening::Service;
 
-use admin_service::AdminService;
 use background::{
     CredentialService, DiscoveryService, HealthCheckService, ImageTaskService, MockService,
 };
 use certificates::Certificates;
+use console_service::ConsoleService;
 use lifecycle::Lifecycle;
 use process_state::ProcessState;
 use reload::Reload;
 use signals::Signals;
+use web_service::WebService;
 
 pub use certificates::certificate_problems;
 
@@ -58,6 +60,8 @@ const H2_STREAM_WINDOW: u32 = 1 << 20;
 const H2_CONNECTION_WINDOW: u32 = 8 << 20;
 /// Above the gateway's own limit, so that a longer header gets a response instead of a reset.
 const H2_HEADER_LIMIT: u32 = 256 << 10;
+/// More than any monitoring needs at once.
+const ADMIN_CONNECTIONS: usize = 32;
 /// As long as an idle connection of HTTP/1.1 is kept.
 const H2_IDLE_TIMEOUT: Duration = Duration::from_secs(75);
 /// Files that are neither client nor upstream connections: the admin port, the store, the journal, the log.
@@ -70,6 +74,8 @@ pub struct StartOptions {
     pub file: Option<PathBuf>,
     /// The listener of the mock backend of the demo.
     pub mock: Option<TcpListener>,
+    /// A folder of the demo that nobody needs afterwards.
+    pub remove_at_exit: Option<PathBuf>,
     /// Printed to stderr when the gateway is ready.
     pub greeting: String,
 }
@@ -84,6 +90,13 @@ pub fn run(start: StartOptions) -> Result<()> {
     }
     let admin_listener = settings.admin.map(|addr| listener(addr, "server.admin"));
     let admin_listener = admin_listener.transpose()?;
+    let console = start.config.console.clone().zip(start.config.store.clone());
+    let console = console
+        .map(|(console, store)| {
+            let listener = listener(console.listen, "console.listen")?;
+            anyhow::Ok((console, store, listener))
+        })
+        .transpose()?;
     let state = ProcessState::open(start.config)?;
     log_proxies(&state.runtime);
 
@@ -115,6 +128,7 @@ pub fn run(start: StartOptions) -> Result<()> {
         listen: settings.listen,
         drain_timeout: settings.drain_timeout,
         greeting: start.greeting,
+        remove_at_exit: start.remove_at_exit,
     };
     server.add_service(background_service("lifecycle", lifecycle));
     add_upstream_services(&mut server, &state.runtime);
@@ -128,8 +142,19 @@ pub fn run(start: StartOptions) -> Result<()> {
     };
     server.add_service(background_service("reload", reload));
     if let Some(listener) = admin_listener {
-        let service = AdminService::new(listener, admin::router(admin), settings.timeouts);
+        let (router, timeouts) = (admin::router(admin), settings.timeouts);
+        let service = WebService::new("admin port", listener, router, timeouts, ADMIN_CONNECTIONS);
         server.add_service(background_service("admin", service));
+    }
+    if let Some((console, store, listener)) = console {
+        let service = ConsoleService {
+            console,
+            store,
+            runtime: state.runtime.clone(),
+            listener: listener.into(),
+            timeouts: settings.timeouts,
+        };
+        server.add_service(background_service("console", service));
     }
     if let Some(listener) = start.mock {
         let service = MockService::new(listener, mock::router());

@@ -11,7 +11,7 @@ const DEMO: &str = "http://127.0.0.1:8080";
 const ADMIN: &str = "http://127.0.0.1:8081";
 const DEMO_KEY: &str = "omniglot-demo-key";
 
-/// Held while this machine's ports 8080 and 8081 are used by a test.
+/// Held while this machine's ports 8080 to 8082 are used by a test.
 fn lock() -> File {
     let path = std::env::temp_dir().join("omniglot-demo-test.lock");
     let file = File::options().create(true).append(true).open(path);
@@ -89,6 +89,17 @@ async fn the_demo_serves_the_curl_it_prints_and_every_format() {
     }
     let ready = new_client().get(format!("{ADMIN}/readyz")).send().await;
     assert_eq!(ready.expect("an answer").status(), 200);
+
+    let text = stderr.text();
+    let link = text
+        .split_whitespace()
+        .find(|word| word.contains("/setup/"));
+    let page = new_client()
+        .get(link.expect("a link to the console"))
+        .send()
+        .await;
+    let page = page.expect("an answer").text().await.expect("a page");
+    assert!(page.contains("Choose a password"), "{page}");
 
     process.signal("HUP");
     process.signal("TERM");

@@ -11,6 +11,7 @@ mod cloud_clients;
 mod cloud_embeddings;
 mod clouds;
 mod command_line;
+mod console;
 mod conversation_owners;
 mod conversations;
 mod costs;

@@ -12,7 +12,7 @@ const FLOORS: [(u8, &[&str]); 9] = [
     (4, &["translate", "config"]),
     (5, &["runtime", "store", "journal", "catalog", "metrics"]),
     (6, &["access", "credentials"]),
-    (7, &["proxy", "images", "mock", "admin"]),
+    (7, &["proxy", "images", "mock", "admin", "console"]),
     (8, &["server", "cli", "main"]),
 ];
 
@@ -25,13 +25,19 @@ const EXCEPTIONS: [(&str, &str); 2] = [
 ];
 
 /// Crates that are known in one place only, so that they can be replaced there.
-const CRATES: [(&str, &[&str]); 15] = [
+const CRATES: [(&str, &[&str]); 21] = [
     ("pingora", &["server/"]),
     ("pingora_core", &["proxy/", "server/"]),
     ("pingora_http", &["proxy/", "server/"]),
     ("pingora_proxy", &["proxy/"]),
     ("pingora_timeout", &["proxy/", "server/"]),
-    ("axum", &["admin.rs", "mock/", "server/"]),
+    ("axum", &["admin.rs", "console/", "mock/", "server/"]),
+    ("axum_extra", &["console/"]),
+    ("askama", &["console/"]),
+    ("argon2", &["console/passwords.rs"]),
+    ("tower_http", &["console/security.rs"]),
+    ("utoipa", &["console/"]),
+    ("utoipa_axum", &["console/"]),
     ("serde_saphyr", &["config/tree.rs"]),
     ("hickory_resolver", &["runtime/resolver.rs"]),
     ("prometheus_client", &["metrics/"]),

@@ -1,11 +1,14 @@
-//! The admin port: it has its own few connections, so that it answers when clients have taken all theirs.
+//! The admin port and the console: each has its own connections, so that it answers when clients have taken all theirs.
 
 use std::collections::VecDeque;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use axum::extract::ConnectInfo;
+use axum::http::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -13,51 +16,67 @@ use pingora::server::ShutdownWatch;
 use pingora::services::background::BackgroundService;
 use tokio::net::TcpStream;
 use tokio::task::AbortHandle;
+use tower::ServiceExt as _;
 
 use super::write_timeout::WriteTimeout;
 use crate::config::ClientTimeouts;
 
-/// More than any monitoring needs at once. One more ends the oldest, so that nobody can hold them all.
-const MAX_CONNECTIONS: usize = 32;
-
 /// How long the port rests after an error, such as too many open files.
 const REST: Duration = Duration::from_millis(100);
 
-/// Serves the admin port.
-pub(super) struct AdminService {
+/// Serves a router on a listener.
+pub(super) struct WebService {
+    /// What it is called in the log.
+    name: &'static str,
     listener: Mutex<Option<TcpListener>>,
     router: axum::Router,
     timeouts: ClientTimeouts,
+    /// One connection more ends the oldest, so that nobody can hold them all.
+    max_connections: usize,
 }
 
-impl AdminService {
+impl WebService {
     pub(super) fn new(
+        name: &'static str,
         listener: TcpListener,
         router: axum::Router,
         timeouts: ClientTimeouts,
-    ) -> AdminService {
-        AdminService {
+        max_connections: usize,
+    ) -> WebService {
+        WebService {
+            name,
             listener: Mutex::new(Some(listener)),
             router,
             timeouts,
+            max_connections,
         }
     }
 
-    async fn serve(stream: TcpStream, router: axum::Router, timeouts: ClientTimeouts) {
+    async fn serve(
+        name: &'static str,
+        stream: TcpStream,
+        client: SocketAddr,
+        router: axum::Router,
+        timeouts: ClientTimeouts,
+    ) {
         // A client that asks on and on and reads nothing would keep its connection for ever.
         let stream = WriteTimeout::new(stream, timeouts.write_idle);
+        let service = router.map_request(move |mut request: Request<Incoming>| {
+            request.extensions_mut().insert(ConnectInfo(client));
+            request
+        });
         let serving = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(timeouts.header)
-            .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+            .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
         if let Err(error) = serving.await {
-            log::debug!("a connection of the admin port: {error}");
+            log::debug!("a connection of the {name}: {error}");
         }
     }
 }
 
 #[async_trait]
-impl BackgroundService for AdminService {
+impl BackgroundService for WebService {
     /// It stays up while the gateway drains, so that monitoring sees it.
     async fn start(&self, _shutdown: ShutdownWatch) {
         let taken = self.listener.lock();
@@ -68,17 +87,19 @@ impl BackgroundService for AdminService {
         let mut connections: VecDeque<AbortHandle> = VecDeque::new();
         loop {
             match listener.accept().await {
-                Ok((stream, _)) => {
+                Ok((stream, client)) => {
                     connections.retain(|connection| !connection.is_finished());
-                    if connections.len() >= MAX_CONNECTIONS {
-                        // It has had its time: a monitor that comes new is answered within milliseconds.
+                    if connections.len() >= self.max_connections {
+                        // It has had its time: who comes new is answered within milliseconds.
                         connections.pop_front().inspect(AbortHandle::abort);
                     }
-                    let serving = AdminService::serve(stream, self.router.clone(), self.timeouts);
+                    let router = self.router.clone();
+                    let serving =
+                        WebService::serve(self.name, stream, client, router, self.timeouts);
                     connections.push_back(tokio::spawn(serving).abort_handle());
                 }
                 Err(error) => {
-                    log::warn!("the admin port accepts no connection: {error}");
+                    log::warn!("the {} accepts no connection: {error}", self.name);
                     tokio::time::sleep(REST).await;
                 }
             }

@@ -1,0 +1,151 @@
+//! `omniglot account`: the people who may sign in to the console. The first administrator is made here.
+
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result};
+use clap::{Args, Subcommand};
+
+use super::config_file::ConfigFile;
+use super::output::print;
+use super::store_session::{StoreSession, plain_table};
+use crate::console::operations::people::{self, PersonEdit, PersonInput};
+use crate::console::{LinkView, PersonView};
+use crate::store::PersonRole;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum AccountCommand {
+    /// Create an account; its person chooses a password by the link that is printed
+    Create(NewAccount),
+    /// List the people who have an account
+    List {
+        /// Print a JSON array
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print a new link to choose a password, for somebody who has lost it
+    Link {
+        /// The username
+        name: String,
+    },
+    /// Disable an account: its sessions end, and its keys are refused
+    Disable {
+        /// The username
+        name: String,
+    },
+    /// Enable an account again
+    Enable {
+        /// The username
+        name: String,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(super) struct NewAccount {
+    /// The username; it begins the names of the person's keys and never changes
+    name: String,
+    /// What the person may do: admin, member or viewer
+    #[arg(long, default_value = "member", value_parser = parse_role)]
+    role: PersonRole,
+    /// The e-mail address, which the person may sign in with too
+    #[arg(long, value_name = "ADDRESS", default_value = "")]
+    email: String,
+}
+
+fn parse_role(text: &str) -> Result<PersonRole, String> {
+    PersonRole::from_word(text).ok_or_else(|| "admin, member or viewer".to_owned())
+}
+
+pub(super) fn run(command: AccountCommand, file: ConfigFile) -> Result<ExitCode> {
+    let session = match StoreSession::open(file)? {
+        Ok(session) => session,
+        Err(code) => return Ok(code),
+    };
+    match command {
+        AccountCommand::Create(new) => create(&session, new)?,
+        AccountCommand::List { json } => list(&session, json)?,
+        AccountCommand::Link { name } => {
+            let link = session.run_on_console(async |call| {
+                let person = people::find_person(call, &name).await?;
+                people::create_setup_link(call, &person.id).await
+            });
+            print(&link_text(&link.with_context(|| name.clone())?))?;
+        }
+        AccountCommand::Disable { name } => {
+            set_disabled(&session, &name, true)?;
+            print(&format!(
+                "{name} is disabled: every gateway refuses its keys within 5 seconds"
+            ))?;
+        }
+        AccountCommand::Enable { name } => {
+            set_disabled(&session, &name, false)?;
+            print(&format!("{name} is enabled"))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn create(session: &StoreSession, new: NewAccount) -> Result<()> {
+    let input = PersonInput {
+        handle: new.name,
+        display: String::new(),
+        email: new.email,
+    };
+    let made =
+        session.run_on_console(async |call| people::create_person(call, input, new.role).await)?;
+    print(&format!(
+        "{} is created as {}.\n\n{}",
+        made.person.handle,
+        made.person.role,
+        link_text(&made.link)
+    ))
+}
+
+fn link_text(link: &LinkView) -> String {
+    format!(
+        "{}\n\nWhoever opens this link first chooses the password. It works once, until {}.",
+        link.url, link.expires
+    )
+}
+
+fn set_disabled(session: &StoreSession, name: &str, disabled: bool) -> Result<()> {
+    let edit = PersonEdit {
+        disabled: Some(disabled),
+        ..PersonEdit::default()
+    };
+    let changed = session.run_on_console(async |call| {
+        let person = people::find_person(call, name).await?;
+        people::change_person(call, &person.id, edit).await
+    });
+    changed.with_context(|| name.to_owned())?;
+    Ok(())
+}
+
+fn list(session: &StoreSession, json: bool) -> Result<()> {
+    let people = session.run_on_console(async |call| people::list_people(call).await)?;
+    if json {
+        let text = serde_json::to_string_pretty(&people);
+        return print(&text.context("the people cannot be written as JSON")?);
+    }
+    let mut table = plain_table(&["name", "role", "e-mail", "state", "created", "last seen"]);
+    for person in &people {
+        table.add_row([
+            person.handle.clone(),
+            person.role.to_owned(),
+            person.email.clone().unwrap_or_else(|| "-".to_owned()),
+            state(person).to_owned(),
+            person.created.to_string(),
+            person
+                .seen
+                .map_or_else(|| "never".to_owned(), |seen| seen.to_string()),
+        ]);
+    }
+    print(&table.trim_fmt())
+}
+
+const fn state(person: &PersonView) -> &'static str {
+    match (person.disabled, person.has_password) {
+        (true, _) => "disabled",
+        (false, false) => "no password yet",
+        (false, true) => "active",
+    }
+}

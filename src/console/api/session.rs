@@ -1,0 +1,144 @@
+//! `/session`, `/reset` and `/me`.
+
+use axum::Json;
+use axum::extract::Path;
+use axum::http::StatusCode;
+use axum_extra::extract::CookieJar;
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use super::{ApiRefusal, Body};
+use crate::console::actor::ConsoleCall;
+use crate::console::operations::session::Begun;
+use crate::console::operations::{people, session};
+use crate::console::refusal::Refusal;
+use crate::console::sessions::{ended_cookie, session_cookie};
+use crate::console::views::{PersonView, SessionView};
+
+/// A session that has begun: the person, with the cookie of the session.
+pub(super) type SessionResponse = (StatusCode, CookieJar, Json<PersonView>);
+
+pub(super) fn with_cookie(call: &ConsoleCall, begun: Begun, status: StatusCode) -> SessionResponse {
+    let cookie = session_cookie(&call.console.settings, begun.token);
+    (status, CookieJar::new().add(cookie), Json(begun.person))
+}
+
+#[derive(Deserialize, ToSchema)]
+pub struct SignInBody {
+    /// A username or an e-mail address.
+    login: String,
+    password: String,
+}
+
+/// Who is signed in.
+#[utoipa::path(get, path = "/session", tag = "session", responses((status = 200, body = PersonView), (status = 401, body = ApiRefusal)))]
+pub async fn current(call: ConsoleCall) -> Result<Json<PersonView>, Refusal> {
+    session::current(&call).await.map(Json)
+}
+
+/// Signs in.
+#[utoipa::path(post, path = "/session", tag = "session", request_body = SignInBody, responses((status = 201, body = PersonView), (status = 401, body = ApiRefusal), (status = 429, body = ApiRefusal)))]
+pub async fn sign_in(
+    call: ConsoleCall,
+    Body(body): Body<SignInBody>,
+) -> Result<SessionResponse, Refusal> {
+    let begun = session::sign_in(&call, &body.login, &body.password).await?;
+    Ok(with_cookie(&call, begun, StatusCode::CREATED))
+}
+
+/// Signs out.
+#[utoipa::path(delete, path = "/session", tag = "session", responses((status = 204)))]
+pub async fn sign_out(call: ConsoleCall) -> Result<(StatusCode, CookieJar), Refusal> {
+    session::sign_out(&call).await?;
+    let cookie = ended_cookie(&call.console.settings);
+    Ok((StatusCode::NO_CONTENT, CookieJar::new().add(cookie)))
+}
+
+#[derive(Deserialize, ToSchema)]
+pub struct PasswordBody {
+    password: String,
+}
+
+/// Enters the password again, for what needs it (`confirm_password`).
+#[utoipa::path(post, path = "/session/confirmation", tag = "session", request_body = PasswordBody, responses((status = 204), (status = 401, body = ApiRefusal)))]
+pub async fn confirm_password(
+    call: ConsoleCall,
+    Body(body): Body<PasswordBody>,
+) -> Result<StatusCode, Refusal> {
+    session::confirm_password(&call, &body.password).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+#[derive(Deserialize, ToSchema)]
+pub struct ChoosePasswordBody {
+    /// The last part of the link.
+    token: String,
+    password: String,
+}
+
+/// Chooses a password by a link, and signs in.
+#[utoipa::path(put, path = "/reset", tag = "session", request_body = ChoosePasswordBody, responses((status = 201, body = PersonView), (status = 410, body = ApiRefusal)))]
+pub async fn choose_password(
+    call: ConsoleCall,
+    Body(body): Body<ChoosePasswordBody>,
+) -> Result<SessionResponse, Refusal> {
+    let begun = people::use_setup_link(&call, &body.token, &body.password).await?;
+    Ok(with_cookie(&call, begun, StatusCode::CREATED))
+}
+
+/// Oneself.
+#[utoipa::path(get, path = "/me", tag = "me", responses((status = 200, body = PersonView)))]
+pub async fn get_me(call: ConsoleCall) -> Result<Json<PersonView>, Refusal> {
+    session::current(&call).await.map(Json)
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MeBody {
+    display: Option<String>,
+    /// Empty: none.
+    email: Option<String>,
+}
+
+/// Changes the name that others see, and the e-mail address.
+#[utoipa::path(patch, path = "/me", tag = "me", request_body = MeBody, responses((status = 200, body = PersonView), (status = 400, body = ApiRefusal)))]
+pub async fn change_me(
+    call: ConsoleCall,
+    Body(body): Body<MeBody>,
+) -> Result<Json<PersonView>, Refusal> {
+    let edit = people::PersonEdit {
+        display: body.display,
+        email: body.email,
+        ..people::PersonEdit::default()
+    };
+    people::change_me(&call, edit).await.map(Json)
+}
+
+#[derive(Deserialize, ToSchema)]
+pub struct NewPasswordBody {
+    old: String,
+    new: String,
+}
+
+/// Changes the password; every other session ends.
+#[utoipa::path(put, path = "/me/password", tag = "me", request_body = NewPasswordBody, responses((status = 200, body = PersonView), (status = 401, body = ApiRefusal)))]
+pub async fn change_password(
+    call: ConsoleCall,
+    Body(body): Body<NewPasswordBody>,
+) -> Result<SessionResponse, Refusal> {
+    let begun = people::change_password(&call, &body.old, &body.new).await?;
+    Ok(with_cookie(&call, begun, StatusCode::OK))
+}
+
+/// One's own sessions.
+#[utoipa::path(get, path = "/me/sessions", tag = "me", responses((status = 200, body = [SessionView])))]
+pub async fn list_sessions(call: ConsoleCall) -> Result<Json<Vec<SessionView>>, Refusal> {
+    session::list_sessions(&call).await.map(Json)
+}
+
+/// Ends one of one's own sessions.
+#[utoipa::path(delete, path = "/me/sessions/{id}", tag = "me", params(("id" = String, Path)), responses((status = 204), (status = 404, body = ApiRefusal)))]
+pub async fn end_session(call: ConsoleCall, Path(id): Path<String>) -> Result<StatusCode, Refusal> {
+    session::end_session(&call, &id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

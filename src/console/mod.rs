@@ -1,0 +1,26 @@
+//! The console: web pages and an API for people who own keys, and for those who run the gateway.
+//!
+//! An operation checks its actor itself; the API and the pages only turn requests into inputs and views into bytes.
+
+mod actor;
+mod api;
+mod assets;
+mod caller;
+mod openapi;
+pub mod operations;
+mod pages;
+mod passwords;
+mod refusal;
+mod router;
+mod security;
+mod sessions;
+mod state;
+mod texts;
+mod tokens;
+mod views;
+
+pub use actor::{Actor, ConsoleCall, SignedIn, Via};
+pub use refusal::{InputProblem, Refusal};
+pub use router::router;
+pub use state::Console;
+pub use views::{CreatedPerson, LinkView, Moment, PersonView};

@@ -1,0 +1,58 @@
+//! The pages: plain HTML with forms that work without JavaScript. They only call operations and render their views.
+
+mod forms;
+mod keys;
+mod me;
+mod people;
+mod preferences;
+mod sign_in;
+mod visit;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::routing::{get, post};
+
+use super::state::Console;
+
+pub fn routes() -> Router<Arc<Console>> {
+    Router::new()
+        .route("/", get(sign_in::start))
+        .route("/sign-in", get(sign_in::show).post(sign_in::submit))
+        .route(
+            "/sign-up",
+            get(sign_in::show_sign_up).post(sign_in::sign_up),
+        )
+        .route("/sign-out", post(sign_in::sign_out))
+        .route(
+            "/setup/{token}",
+            get(sign_in::show_setup).post(sign_in::choose_password),
+        )
+        .route(
+            "/invitation/{token}",
+            get(sign_in::show_invitation).post(sign_in::accept),
+        )
+        .route(
+            "/confirm",
+            get(sign_in::show_confirm).post(sign_in::confirm),
+        )
+        .route("/preferences", post(preferences::submit))
+        .route("/keys", get(keys::list_own))
+        .route("/keys/{id}", get(keys::show).post(keys::change))
+        .route("/keys/{id}/rotate", post(keys::rotate))
+        .route("/keys/{id}/revoke", post(keys::revoke))
+        .route(
+            "/accounts/{account}/keys",
+            get(keys::list).post(keys::create),
+        )
+        .route("/accounts/{account}/new-key", get(keys::show_new))
+        .route("/people", get(people::list))
+        .route("/people/invite", post(people::invite))
+        .route("/people/invitations/{id}/withdraw", post(people::withdraw))
+        .route("/people/{id}", get(people::show).post(people::change))
+        .route("/people/{id}/link", post(people::create_link))
+        .route("/me", get(me::show).post(me::change))
+        .route("/me/password", post(me::change_password))
+        .route("/me/sessions/{id}/end", post(me::end_session))
+        .fallback(get(sign_in::not_found))
+}

@@ -1,0 +1,152 @@
+//! Why an operation is refused: the same reasons for the API and the pages, with a status and a code.
+
+use std::time::Duration;
+
+use crate::store::StoreError;
+
+/// An operation that was not done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// Nobody is signed in.
+    SignInNeeded,
+    /// No such login, or not its password: the answer does not tell which.
+    WrongLogin,
+    /// The actor may not do this.
+    Forbidden,
+    /// The password has to be entered again first.
+    ConfirmPassword,
+    /// It does not exist, or the actor may not know of it.
+    NotFound,
+    SignUpClosed,
+    LinkOver,
+    Invalid(InputProblem),
+    HandleTaken,
+    EmailTaken,
+    LabelTaken,
+    LastAdministrator,
+    TooManyKeys(u64),
+    TooManyAttempts(Duration),
+    /// The store does not answer.
+    Unavailable,
+}
+
+/// A field of the input that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum InputProblem {
+    Handle,
+    Display,
+    Email,
+    PasswordShort,
+    PasswordLong,
+    Label,
+    /// The name of a key never changes.
+    LabelFixed,
+    Cap,
+    /// A member needs a cap.
+    CapNeeded,
+    /// The most that a member may give.
+    CapAboveMax(String),
+    Reset,
+    ResetWithoutCap,
+    Models,
+    /// The field of a limit.
+    Count(&'static str),
+    Expiry,
+    ExpiryPast,
+    /// In days.
+    ExpiryAboveMax(u64),
+    Overlap,
+    Role,
+    /// The body is not the JSON that is expected.
+    Body(String),
+}
+
+impl InputProblem {
+    /// The field, as the API names it.
+    pub fn field(&self) -> &'static str {
+        match self {
+            InputProblem::Handle => "handle",
+            InputProblem::Display => "display",
+            InputProblem::Email => "email",
+            InputProblem::PasswordShort | InputProblem::PasswordLong => "password",
+            InputProblem::Label | InputProblem::LabelFixed => "label",
+            InputProblem::Cap | InputProblem::CapNeeded | InputProblem::CapAboveMax(_) => {
+                "spending_cap"
+            }
+            InputProblem::Reset | InputProblem::ResetWithoutCap => "reset",
+            InputProblem::Models => "models",
+            InputProblem::Count(field) => field,
+            InputProblem::Expiry | InputProblem::ExpiryPast | InputProblem::ExpiryAboveMax(_) => {
+                "expires"
+            }
+            InputProblem::Overlap => "overlap_seconds",
+            InputProblem::Role => "role",
+            InputProblem::Body(_) => "body",
+        }
+    }
+}
+
+impl Refusal {
+    pub const fn status(&self) -> u16 {
+        match self {
+            Refusal::SignInNeeded | Refusal::WrongLogin => 401,
+            Refusal::Forbidden | Refusal::ConfirmPassword | Refusal::SignUpClosed => 403,
+            Refusal::NotFound => 404,
+            Refusal::HandleTaken
+            | Refusal::EmailTaken
+            | Refusal::LabelTaken
+            | Refusal::LastAdministrator
+            | Refusal::TooManyKeys(_) => 409,
+            Refusal::LinkOver => 410,
+            Refusal::Invalid(_) => 400,
+            Refusal::TooManyAttempts(_) => 429,
+            Refusal::Unavailable => 503,
+        }
+    }
+
+    /// The name of the reason in the API.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Refusal::SignInNeeded => "sign_in_needed",
+            Refusal::WrongLogin => "wrong_login",
+            Refusal::Forbidden => "forbidden",
+            Refusal::ConfirmPassword => "confirm_password",
+            Refusal::NotFound => "not_found",
+            Refusal::SignUpClosed => "sign_up_closed",
+            Refusal::LinkOver => "link_over",
+            Refusal::Invalid(_) => "invalid",
+            Refusal::HandleTaken => "handle_taken",
+            Refusal::EmailTaken => "email_taken",
+            Refusal::LabelTaken => "label_taken",
+            Refusal::LastAdministrator => "last_administrator",
+            Refusal::TooManyKeys(_) => "too_many_keys",
+            Refusal::TooManyAttempts(_) => "too_many_attempts",
+            Refusal::Unavailable => "unavailable",
+        }
+    }
+}
+
+impl From<InputProblem> for Refusal {
+    fn from(problem: InputProblem) -> Refusal {
+        Refusal::Invalid(problem)
+    }
+}
+
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Refusal {
+        match error {
+            StoreError::HandleTaken(_) => Refusal::HandleTaken,
+            StoreError::EmailTaken(_) => Refusal::EmailTaken,
+            StoreError::NameTaken(_) => Refusal::LabelTaken,
+            StoreError::NoSuchKey(_) | StoreError::NoSuchPerson(_) => Refusal::NotFound,
+            StoreError::LastAdministrator => Refusal::LastAdministrator,
+            StoreError::LinkOver => Refusal::LinkOver,
+            StoreError::TooManyKeys(max) => Refusal::TooManyKeys(max),
+            StoreError::ResetWithoutCap => InputProblem::ResetWithoutCap.into(),
+            other => {
+                log::error!("console: {other}");
+                Refusal::Unavailable
+            }
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Sessions: a random token in a cookie, its hash in the store.
+
+use axum::http::HeaderMap;
+use axum_extra::extract::CookieJar;
+use axum_extra::extract::cookie::{Cookie, SameSite};
+
+use super::actor::{Actor, ConsoleCall, SignedIn, now};
+use super::refusal::Refusal;
+use super::state::Console;
+use super::tokens::{NewToken, token_hash};
+use crate::config::ConsoleConfig;
+use crate::store::{NewSession, Person};
+
+/// A browser sends a cookie of this name only where it was set over https, by this host.
+const SECURE_COOKIE: &str = "__Host-omniglot";
+/// Without https, on this machine.
+const PLAIN_COOKIE: &str = "omniglot_session";
+
+/// How old the note of the last request may be, in milliseconds: not every request writes.
+const NOTED_EVERY: i64 = 60_000;
+
+/// Longer names of browsers are cut.
+const MAX_AGENT: usize = 200;
+
+fn cookie_name(settings: &ConsoleConfig) -> &'static str {
+    match settings.is_https() {
+        true => SECURE_COOKIE,
+        false => PLAIN_COOKIE,
+    }
+}
+
+/// The cookie of a session.
+pub fn session_cookie(settings: &ConsoleConfig, token: String) -> Cookie<'static> {
+    Cookie::build((cookie_name(settings), token))
+        .path("/")
+        .http_only(true)
+        .secure(settings.is_https())
+        .same_site(SameSite::Lax)
+        .build()
+}
+
+/// The cookie that takes the place of a session's, and ends at once.
+pub fn ended_cookie(settings: &ConsoleConfig) -> Cookie<'static> {
+    let mut cookie = session_cookie(settings, String::new());
+    cookie.make_removal();
+    cookie
+}
+
+/// Who is signed in, by the cookie of a request.
+pub async fn actor_of(console: &Console, headers: &HeaderMap) -> Result<Actor, Refusal> {
+    let jar = CookieJar::from_headers(headers);
+    let Some(cookie) = jar.get(cookie_name(&console.settings)) else {
+        return Ok(Actor::Anonymous);
+    };
+    let sha256 = token_hash(cookie.value());
+    let now = now();
+    let idle = milliseconds(console.settings.session.idle);
+    let found = console.store.session(&sha256, now, now - idle).await?;
+    let Some((session, person)) = found else {
+        return Ok(Actor::Anonymous);
+    };
+    if now - session.seen > NOTED_EVERY {
+        console.store.touch_session(&sha256, now).await?;
+    }
+    Ok(Actor::Person(Box::new(SignedIn { person, session })))
+}
+
+/// Begins a session, and returns its token.
+pub async fn begin(call: &ConsoleCall, person: &Person) -> Result<String, Refusal> {
+    let token = NewToken::generate();
+    let now = now();
+    let absolute = milliseconds(call.console.settings.session.absolute);
+    let session = NewSession {
+        sha256: token.sha256,
+        now,
+        expires: now.saturating_add(absolute),
+        remote: call.remote_text(),
+        agent: call.agent.chars().take(MAX_AGENT).collect(),
+    };
+    call.console.store.create_session(person, &session).await?;
+    Ok(token.token)
+}
+
+fn milliseconds(duration: std::time::Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX / 2)
+}

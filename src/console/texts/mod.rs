@@ -1,0 +1,112 @@
+//! The texts of the console, complete in every language: a text that is missing does not compile.
+
+mod chinese;
+mod english;
+mod fields;
+
+pub use chinese::CHINESE;
+pub use english::ENGLISH;
+pub use fields::Texts;
+
+use std::fmt;
+
+use super::refusal::{InputProblem, Refusal};
+
+impl Texts {
+    /// The texts for a language tag; English where it is not known.
+    pub fn of(tag: &str) -> &'static Texts {
+        match tag.starts_with("zh") {
+            true => &CHINESE,
+            false => &ENGLISH,
+        }
+    }
+
+    pub fn role_word(&self, role: &str) -> &'static str {
+        match role {
+            "admin" => self.role_admin,
+            "viewer" => self.role_viewer,
+            _ => self.role_member,
+        }
+    }
+
+    pub fn reset_word(&self, reset: &str) -> &'static str {
+        match reset {
+            "daily" => self.reset_daily,
+            "monthly" => self.reset_monthly,
+            _ => self.reset_none,
+        }
+    }
+
+    /// A refusal in words.
+    pub fn refusal(&self, refusal: &Refusal) -> String {
+        let texts = &self.refusals;
+        let text = match refusal {
+            Refusal::SignInNeeded => texts.sign_in_needed,
+            Refusal::WrongLogin => texts.wrong_login,
+            Refusal::Forbidden => texts.forbidden,
+            Refusal::ConfirmPassword => texts.confirm_password,
+            Refusal::NotFound => texts.not_found,
+            Refusal::SignUpClosed => texts.sign_up_closed,
+            Refusal::LinkOver => texts.link_over,
+            Refusal::HandleTaken => texts.handle_taken,
+            Refusal::EmailTaken => texts.email_taken,
+            Refusal::LabelTaken => texts.label_taken,
+            Refusal::LastAdministrator => texts.last_administrator,
+            Refusal::TooManyKeys(max) => return fill(texts.too_many_keys, max),
+            Refusal::TooManyAttempts(wait) => {
+                return fill(texts.too_many_attempts, wait.as_secs() + 1);
+            }
+            Refusal::Unavailable => texts.unavailable,
+            Refusal::Invalid(problem) => return self.input_problem(problem),
+        };
+        text.to_owned()
+    }
+
+    fn input_problem(&self, problem: &InputProblem) -> String {
+        let texts = &self.refusals;
+        let text = match problem {
+            InputProblem::Handle => texts.handle,
+            InputProblem::Display => texts.display,
+            InputProblem::Email => texts.email,
+            InputProblem::PasswordShort => texts.password_short,
+            InputProblem::PasswordLong => texts.password_long,
+            InputProblem::Label => texts.label,
+            InputProblem::LabelFixed => texts.label_fixed,
+            InputProblem::Cap => texts.cap,
+            InputProblem::CapNeeded => texts.cap_needed,
+            InputProblem::CapAboveMax(most) => return fill(texts.cap_above_max, most),
+            InputProblem::Reset => texts.reset,
+            InputProblem::ResetWithoutCap => texts.reset_without_cap,
+            InputProblem::Models => texts.models,
+            InputProblem::Count(field) => {
+                let name = match *field {
+                    "requests_per_minute" => self.requests_per_minute,
+                    "tokens_per_minute" => self.tokens_per_minute,
+                    _ => self.concurrency,
+                };
+                return fill(texts.count, name);
+            }
+            InputProblem::Expiry => texts.expiry,
+            InputProblem::ExpiryPast => texts.expiry_past,
+            InputProblem::ExpiryAboveMax(days) => return fill(texts.expiry_above_max, days),
+            InputProblem::Overlap => texts.overlap,
+            InputProblem::Role => texts.role,
+            InputProblem::Body(reason) => return fill(texts.body, reason),
+        };
+        text.to_owned()
+    }
+}
+
+/// In English, for the command line and the log.
+impl fmt::Display for Refusal {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&ENGLISH.refusal(self))
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+/// Puts a value in the place of `{}`.
+pub fn fill(text: &str, value: impl std::fmt::Display) -> String {
+    text.replacen("{}", &value.to_string(), 1)
+}

@@ -1,0 +1,307 @@
+//! What operations return: serialised by the API, rendered by the pages.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use serde::{Serialize, Serializer, ser::Error as _};
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use crate::config::Reset;
+use crate::model::{Money, Spending};
+use crate::runtime::period_end;
+use crate::store::{AccountSummary, Person, StoredKey, StoredLink, StoredSession};
+
+/// A moment, in milliseconds since 1970: RFC 3339 in JSON, short for people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Moment(pub i64);
+
+impl Moment {
+    fn timestamp(self) -> Timestamp {
+        let timestamp = Timestamp::from_millisecond(self.0 - self.0.rem_euclid(1000));
+        timestamp.unwrap_or(Timestamp::UNIX_EPOCH)
+    }
+
+    /// The day, as a form takes it.
+    pub fn day(self) -> String {
+        self.timestamp().to_string().chars().take(10).collect()
+    }
+}
+
+impl fmt::Display for Moment {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = self.timestamp().to_string();
+        let minutes = text.get(..16).unwrap_or(&text);
+        write!(out, "{} UTC", minutes.replace('T', " "))
+    }
+}
+
+impl Serialize for Moment {
+    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        out.collect_str(&self.timestamp())
+    }
+}
+
+/// An amount of money: in JSON a number with all its digits, which no float has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Decimal(pub Money);
+
+impl fmt::Display for Decimal {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(out)
+    }
+}
+
+impl Serialize for Decimal {
+    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        let number = RawValue::from_string(self.0.to_string()).map_err(S::Error::custom)?;
+        number.serialize(out)
+    }
+}
+
+/// A key, without its secret.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct KeyView {
+    pub id: String,
+    /// `ACCOUNT/LABEL`, as usage and logs name it.
+    pub name: String,
+    pub label: String,
+    pub account: String,
+    /// The start of the secret.
+    pub prefix: String,
+    /// Unlimited Quota: there is no spending cap.
+    pub unlimited_quota: bool,
+    #[schema(value_type = Option<f64>)]
+    pub spending_cap: Option<Decimal>,
+    /// `none`, `daily` or `monthly`.
+    pub reset: &'static str,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub resets_at: Option<Moment>,
+    /// In the period of the cap, as far as it is recorded.
+    #[schema(value_type = f64)]
+    pub spent: Decimal,
+    /// Reserved by this gateway for requests in flight.
+    #[schema(value_type = f64)]
+    pub held: Decimal,
+    /// Neither spent nor held.
+    #[schema(value_type = Option<f64>)]
+    pub left: Option<Decimal>,
+    /// Globs; null: every model.
+    pub models: Option<Vec<String>>,
+    pub requests_per_minute: Option<u64>,
+    pub tokens_per_minute: Option<u64>,
+    pub concurrency: Option<u64>,
+    #[schema(value_type = String, format = DateTime)]
+    pub created: Moment,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub expires: Option<Moment>,
+    /// Until when the secret before the last rotation works.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub previous_until: Option<Moment>,
+    /// Null: the command line.
+    pub made_by: Option<String>,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub last_used: Option<Moment>,
+    /// The account is disabled, and so is the key.
+    pub disabled: bool,
+}
+
+/// What a key has used.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct KeyUse {
+    pub spending: Spending,
+    pub held: Money,
+    pub last_used: Option<i64>,
+}
+
+impl KeyView {
+    pub fn new(key: StoredKey, used: KeyUse, now: i64) -> KeyView {
+        let settings = key.settings;
+        let spent = match settings.reset {
+            Reset::Never => used.spending.total,
+            Reset::Monthly => used.spending.month,
+            Reset::Daily => used.spending.day,
+        };
+        let cap = settings.spending_cap.map(|cap| cap.money);
+        let timestamp = Timestamp::from_millisecond(now).unwrap_or(Timestamp::UNIX_EPOCH);
+        let label = settings.name.strip_prefix(&key.account);
+        let label = label.and_then(|rest| rest.strip_prefix('/'));
+        KeyView {
+            id: key.id,
+            label: label.unwrap_or(&settings.name).to_owned(),
+            account: key.account,
+            prefix: key.prefix,
+            unlimited_quota: cap.is_none(),
+            spending_cap: cap.map(Decimal),
+            reset: settings.reset.word(),
+            resets_at: period_end(settings.reset, timestamp)
+                .map(|end| Moment(end.as_millisecond())),
+            spent: Decimal(spent),
+            held: Decimal(used.held),
+            left: cap.map(|cap| Decimal(cap.saturating_sub(spent).saturating_sub(used.held))),
+            models: settings.models,
+            requests_per_minute: settings.limits.requests_per_minute,
+            tokens_per_minute: settings.limits.tokens_per_minute,
+            concurrency: settings.limits.concurrency,
+            name: settings.name,
+            created: Moment(key.created),
+            expires: key.expires.map(Moment),
+            previous_until: key
+                .previous
+                .filter(|previous| previous.until > now)
+                .map(|previous| Moment(previous.until)),
+            made_by: key.made_by,
+            last_used: used.last_used.map(Moment),
+            disabled: key.is_disabled,
+        }
+    }
+
+    /// How much of the cap is used, in percent.
+    pub fn percent(&self) -> u8 {
+        let Some(cap) = self.spending_cap else {
+            return 0;
+        };
+        let (cap, spent) = (cap.0.to_f64(), self.spent.0.to_f64());
+        match cap > 0.0 {
+            true => (spent / cap * 100.0).clamp(0.0, 100.0) as u8,
+            false => 100,
+        }
+    }
+}
+
+/// A key, with the secret that is shown this once.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct KeyWithSecret {
+    #[serde(flatten)]
+    pub key: KeyView,
+    pub secret: String,
+}
+
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct AccountView {
+    pub name: String,
+    /// `person` or `system`.
+    pub kind: String,
+    pub disabled: bool,
+    /// How many keys it has.
+    pub keys: i64,
+}
+
+impl From<AccountSummary> for AccountView {
+    fn from(account: AccountSummary) -> AccountView {
+        AccountView {
+            name: account.name,
+            kind: account.kind,
+            disabled: account.is_disabled,
+            keys: account.keys,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct PersonView {
+    pub id: String,
+    /// The username; it never changes.
+    pub handle: String,
+    pub display: String,
+    pub email: Option<String>,
+    /// `admin`, `member` or `viewer`.
+    pub role: &'static str,
+    pub disabled: bool,
+    /// False until a password is chosen.
+    pub has_password: bool,
+    #[schema(value_type = String, format = DateTime)]
+    pub created: Moment,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub seen: Option<Moment>,
+}
+
+impl From<&Person> for PersonView {
+    fn from(person: &Person) -> PersonView {
+        PersonView {
+            id: person.id.clone(),
+            handle: person.handle.clone(),
+            display: person.display.clone(),
+            email: person.email.clone(),
+            role: person.role.word(),
+            disabled: person.disabled.is_some(),
+            has_password: person.password.is_some(),
+            created: Moment(person.created),
+            seen: person.seen.map(Moment),
+        }
+    }
+}
+
+/// A link that works once.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct LinkView {
+    pub url: String,
+    #[schema(value_type = String, format = DateTime)]
+    pub expires: Moment,
+}
+
+/// A person who was created, with the link to choose a password.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct CreatedPerson {
+    #[serde(flatten)]
+    pub person: PersonView,
+    pub link: LinkView,
+}
+
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct SessionView {
+    pub id: String,
+    #[schema(value_type = String, format = DateTime)]
+    pub created: Moment,
+    #[schema(value_type = String, format = DateTime)]
+    pub seen: Moment,
+    pub remote: String,
+    pub agent: String,
+    /// It is the one of this request.
+    pub current: bool,
+}
+
+impl SessionView {
+    pub fn new(session: StoredSession, current: &str) -> SessionView {
+        SessionView {
+            current: session.id == current,
+            id: session.id,
+            created: Moment(session.created),
+            seen: Moment(session.seen),
+            remote: session.remote,
+            agent: session.agent,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct InvitationView {
+    pub id: String,
+    pub email: Option<String>,
+    pub role: &'static str,
+    pub made_by: String,
+    #[schema(value_type = String, format = DateTime)]
+    pub created: Moment,
+    #[schema(value_type = String, format = DateTime)]
+    pub expires: Moment,
+}
+
+impl From<StoredLink> for InvitationView {
+    fn from(link: StoredLink) -> InvitationView {
+        InvitationView {
+            id: link.id,
+            email: link.email,
+            role: link.role.map_or("member", |role| role.word()),
+            made_by: link.made_by,
+            created: Moment(link.created),
+            expires: Moment(link.expires),
+        }
+    }
+}
+
+/// An invitation that was made, with its link.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct CreatedInvitation {
+    pub id: String,
+    pub link: LinkView,
+}

@@ -1,0 +1,62 @@
+//! Serves the console on its own listener, with a connection pool of its own: people never wait for requests, nor
+//! requests for people.
+
+use std::net::TcpListener;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use pingora::server::ShutdownWatch;
+use pingora::services::background::BackgroundService;
+
+use super::web_service::WebService;
+use crate::config::{ClientTimeouts, ConsoleConfig, StoreConfig};
+use crate::console::{self, Console};
+use crate::runtime::Runtime;
+use crate::store::Store;
+
+/// Connections to the database.
+const STORE_CONNECTIONS: u32 = 4;
+
+/// Connections of browsers; each has up to six.
+const MAX_CONNECTIONS: usize = 512;
+
+pub(super) struct ConsoleService {
+    pub(super) console: ConsoleConfig,
+    pub(super) store: StoreConfig,
+    pub(super) runtime: Arc<Runtime>,
+    pub(super) listener: ConsoleListener,
+    pub(super) timeouts: ClientTimeouts,
+}
+
+/// The listener, until the service takes it.
+pub(super) struct ConsoleListener(Mutex<Option<TcpListener>>);
+
+impl From<TcpListener> for ConsoleListener {
+    fn from(listener: TcpListener) -> ConsoleListener {
+        ConsoleListener(Mutex::new(Some(listener)))
+    }
+}
+
+#[async_trait]
+impl BackgroundService for ConsoleService {
+    async fn start(&self, shutdown: ShutdownWatch) {
+        let listener = self.listener.0.lock();
+        let listener = listener.unwrap_or_else(PoisonError::into_inner).take();
+        let Some(listener) = listener else {
+            return;
+        };
+        // Here, because connections belong to the runtime that made them. The tables are there, or will be: the
+        // gateway migrates them.
+        let store = match Store::with_connections(&self.store, STORE_CONNECTIONS) {
+            Ok(store) => store,
+            Err(error) => {
+                log::error!("the console cannot use the store: {error}");
+                return;
+            }
+        };
+        let console = Console::new(store, self.console.clone(), Some(self.runtime.clone()));
+        let router = console::router(Arc::new(console));
+        let web = WebService::new("console", listener, router, self.timeouts, MAX_CONNECTIONS);
+        web.start(shutdown).await;
+    }
+}
