@@ -1,0 +1,169 @@
+// Walks through the console as people do, in Chromium: every page in both themes, on desktop and phone, with and without
+// JavaScript. Errors of the content security policy, findings of axe and pages that are too wide for a phone fail it.
+
+import assert from "node:assert/strict";
+import { mkdirSync } from "node:fs";
+import AxeBuilder from "@axe-core/playwright";
+import { chromium } from "playwright-core";
+
+const [link, folder] = process.argv.slice(2);
+const base = new URL(link).origin;
+const gateway = "http://127.0.0.1:8080";
+const desktop = { width: 1280, height: 860 };
+const phone = { width: 390, height: 844 };
+const password = "a long password";
+mkdirSync(folder, { recursive: true });
+
+const problems = [];
+const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ["--no-sandbox"] });
+const context = await browser.newContext({
+  viewport: desktop,
+  permissions: ["clipboard-read", "clipboard-write"],
+});
+const page = watched(await context.newPage());
+
+/** Notes what the browser complains of, except for statuses that a test asks for. */
+function watched(page) {
+  page.on("console", (message) => {
+    const isProblem = ["error", "warning"].includes(message.type());
+    if (isProblem && !message.text().includes("the server responded with a status of")) problems.push(message.text());
+  });
+  page.on("pageerror", (error) => problems.push(String(error)));
+  return page;
+}
+
+/** Looks at a page in both themes and both sizes. */
+async function look(name) {
+  for (const colorScheme of ["light", "dark"]) {
+    await page.emulateMedia({ colorScheme });
+    await page.setViewportSize(desktop);
+    await page.waitForTimeout(250);
+    await page.screenshot({ path: `${folder}/${name}-${colorScheme}.png`, fullPage: true });
+    const { violations } = await new AxeBuilder({ page }).analyze();
+    for (const { id, nodes } of violations) problems.push(`${name}, ${colorScheme}: ${id} at ${nodes.map((node) => node.target)}`);
+    await page.setViewportSize(phone);
+    const width = await page.evaluate(() => document.documentElement.scrollWidth);
+    if (width > phone.width) problems.push(`${name} is ${width} pixels wide on a phone`);
+    await page.screenshot({ path: `${folder}/${name}-${colorScheme}-phone.png`, fullPage: true });
+  }
+  await page.emulateMedia({ colorScheme: "light" });
+  await page.setViewportSize(desktop);
+}
+
+/** Makes a key with the form, and returns its secret. */
+async function makeKey(label, fill) {
+  await page.goto(`${base}/accounts/demo/new-key`);
+  await page.fill('input[name="label"]', label);
+  await fill();
+  await page.click("form.card button.primary");
+  return page.textContent("#secret");
+}
+
+async function ask(secret, path, body) {
+  const headers = { authorization: `Bearer ${secret}`, "content-type": "application/json" };
+  const response = await fetch(gateway + path, { method: "POST", headers, body: JSON.stringify(body) });
+  await response.text();
+  return response.status;
+}
+
+await page.goto(`${base}/keys`);
+assert.equal(page.url(), `${base}/sign-in?next=%2Fkeys`);
+await look("sign-in");
+await page.goto(`${base}/sign-up`);
+await look("sign-up");
+
+// The link of the greeting works once.
+await page.goto(link);
+await look("setup");
+await page.fill('input[name="password"]', password);
+await page.click("main button.primary");
+assert.equal(page.url(), `${base}/keys`);
+await look("no-keys");
+assert.equal((await page.goto(link)).status(), 410);
+
+// Keys: made, copied, used, seen.
+await page.goto(`${base}/accounts/demo/new-key`);
+await look("new-key");
+const secret = await makeKey("laptop", () => page.fill('input[name="cap"]', "2"));
+await look("secret");
+await page.click("button[data-copy]");
+await page.waitForFunction(() => document.querySelector("button[data-copy]").textContent === "Copied");
+assert.equal(await page.evaluate(() => navigator.clipboard.readText()), secret);
+const limited = await makeKey("nightly batch", async () => {
+  await page.fill('input[name="cap"]', "0.5");
+  await page.selectOption('select[name="reset"]', "daily");
+  await page.fill('textarea[name="models"]', "demo-image\ndemo-chat");
+  await page.fill('input[name="requests_per_minute"]', "600");
+  await page.fill('input[name="expires"]', "2099-06-30");
+});
+await makeKey("research", async () => {
+  assert(await page.isVisible('input[name="cap"]'));
+  await page.check("#quota-unlimited");
+  assert(!(await page.isVisible('input[name="cap"]')), "Unlimited Quota has no amount");
+});
+const picture = { model: "demo-image", prompt: "a lighthouse at dawn", size: "1024x1024" };
+for (let number = 0; number < 8; number++) assert.equal(await ask(secret, "/v1/images/generations", picture), 200);
+for (let number = 0; number < 4; number++) await ask(limited, "/v1/images/generations", picture);
+assert.equal(await ask(limited, "/v1/messages", { model: "demo-messages", max_tokens: 9, messages: [] }), 403);
+await page.waitForTimeout(2000);
+await page.goto(`${base}/keys`);
+await look("keys");
+await page.click('a:text("nightly batch")');
+await look("key");
+await page.fill('input[name="cap"]', "nothing");
+await page.click("form.card button.primary");
+assert(await page.isVisible('[role="alert"]'));
+await page.selectOption('select[name="overlap"]', "3600");
+await page.click('form[action$="/rotate"] button');
+const rotated = await page.textContent("#secret");
+assert.notEqual(rotated, limited);
+
+// People, and an invitation that somebody takes up without JavaScript.
+await page.goto(`${base}/people`);
+await look("people");
+await page.fill('input[name="email"]', "grace@example.com");
+await page.click('form[action="/people/invite"] button');
+await look("link");
+const invitation = await page.textContent("#link");
+await page.goto(`${base}/me`);
+await look("me");
+
+const plainContext = await browser.newContext({ javaScriptEnabled: false, viewport: desktop });
+const plain = watched(await plainContext.newPage());
+await plain.goto(invitation);
+await plain.screenshot({ path: `${folder}/invitation.png` });
+await plain.fill('input[name="handle"]', "grace");
+await plain.fill('input[name="password"]', password);
+await plain.click("main button.primary");
+await plain.click("main a.button.primary");
+await plain.fill('input[name="label"]', "plain");
+await plain.click("form.card button.primary");
+assert.match(await plain.textContent("#secret"), /^sk-omniglot-/);
+assert(!(await plain.isVisible("button[data-copy]")), "without JavaScript nothing copies");
+assert.equal((await plain.goto(`${base}/people`)).status(), 403);
+await plain.screenshot({ path: `${folder}/forbidden.png` });
+await plain.goto(`${base}/keys`);
+await plain.click("details.menu summary");
+await plain.click('form[action="/sign-out"] button');
+await plain.fill('input[name="login"]', "grace");
+await plain.fill('input[name="password"]', "not the password");
+await plain.click("main button.primary");
+assert(await plain.isVisible('[role="alert"]'));
+await plain.screenshot({ path: `${folder}/wrong-login.png` });
+await plain.fill('input[name="login"]', "Grace@Example.com");
+await plain.fill('input[name="password"]', password);
+await plain.click("main button.primary");
+assert.equal(plain.url(), `${base}/keys`);
+
+// Another language and theme, without a script.
+await plain.click("details.menu summary");
+await plain.selectOption('select[name="language"]', "zh-CN");
+await plain.selectOption('select[name="theme"]', "dark");
+await plain.click('form[action="/preferences"] button');
+assert.equal(await plain.textContent("h1"), "密钥");
+assert.equal(await plain.getAttribute("html", "data-theme"), "dark");
+await plain.screenshot({ path: `${folder}/keys-chinese-dark.png` });
+
+await browser.close();
+assert.deepEqual(problems, []);
+console.log(`the console is well; screenshots are in ${folder}`);
