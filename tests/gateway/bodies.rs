@@ -422,8 +422,7 @@ async fn long_responses_count_until_they_are_read() {
     let mock = Mock::start();
     let upstream = format!("base_url: \"http://{}/v1\"", mock.address);
     let config = single_upstream_config("body_memory: 48MiB", &upstream);
-    let config = config.replace("id: m,", "id: m, pricing: {input: 1, output: 1000},");
-    let other = "keys: [{name: other, secret: key-of-another-one, spending_cap: 20}, ";
+    let other = "keys: [{name: other, secret: key-of-another-one}, ";
     let gateway = Gateway::start(&config.replace("keys: [", other));
     let long =
         r#"{"model":"m","messages":[{"role":"user","content":"mock:image mock:weight=30000000"}]}"#;
@@ -442,9 +441,6 @@ async fn long_responses_count_until_they_are_read() {
     assert_eq!(refused.headers()["retry-after"], "1");
     let text = refused.text().await.expect("a body");
     assert!(text.contains("server.body_memory"), "{text}");
-    // The upstream has generated it, and nobody knows how much: the cap pays for what was reserved.
-    let refused = ask().await.expect("a reply");
-    assert_eq!(refused.headers()["x-omniglot-cost"], "4.096075");
     drop(first);
     for _ in 0..100 {
         let served = ask().await.expect("a reply");

@@ -1,7 +1,8 @@
 //! Successful responses that no client can get: a key with a spending cap pays what the upstream reports of them.
 
 use omniglot_test_support::{
-    Gateway, KEY, Mock, Response, client, fixed_response_upstream, request, response_head, send,
+    Gateway, Http1Connection, KEY, Mock, Response, client, fixed_response_upstream, request,
+    response_head, send,
 };
 use serde_json::{Value, json};
 
@@ -147,12 +148,13 @@ async fn a_response_that_is_longer_than_the_gateway_reads_costs_what_was_reserve
     let long = "x".repeat(100 << 10);
     let document = json!({"choices": [{"message": {"content": long}}]}).to_string();
     let models = "  - {id: dear, pricing: {output: 1000}, upstreams: [{name: chat}]}\n";
+    let event = format!("data: {document}");
     for (stream, kind, body) in [
-        (false, "application/json", document.clone()),
-        (true, "text/event-stream", format!("data: {document}")),
+        (false, "application/json", &document),
+        (true, "text/event-stream", &event),
     ] {
-        let address =
-            fixed_response_upstream(vec![response_head("200 OK", kind), body.into_bytes()]);
+        let body = body.clone().into_bytes();
+        let address = fixed_response_upstream(vec![response_head("200 OK", kind), body]);
         let config = config(address, CAPPED, models)
             .replace("access_log: json", "access_log: json, body_limit: 64KiB");
         let gateway = Gateway::start(&config);
@@ -166,6 +168,34 @@ async fn a_response_that_is_longer_than_the_gateway_reads_costs_what_was_reserve
             assert_eq!(super::LogLine(line).field("cost"), cost, "{kind}: {key}");
         }
     }
+}
+
+/// Its first response takes more than half of the memory and is not read.
+#[tokio::test]
+async fn a_key_pays_for_a_response_that_its_own_share_of_memory_has_no_room_for() {
+    let mock = Mock::start();
+    let models = "  - {id: dear, pricing: {output: 1000}, upstreams: [{name: chat}]}\n";
+    let config = config(mock.address, CAPPED, models);
+    let memory = "access_log: json, body_memory: 48MiB";
+    let gateway = Gateway::start(&config.replace("access_log: json", memory));
+    let words = "mock:image mock:weight=30000000";
+    let (path, mut asked) = request("chat", "dear", words, false);
+    asked["max_completion_tokens"] = 100.into();
+    let body = asked.to_string();
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nhost: gateway\r\nauthorization: Bearer key-capped\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    let mut first = Http1Connection::connect(gateway.address).await;
+    first.send(head + &body).await;
+    assert_eq!(first.read_head().await.expect("a head").status(), 200);
+    let refused = send_with(&gateway, "key-capped", &path, &asked).await;
+    assert_eq!(refused.status, 503, "{}", refused.text());
+    assert!(refused.text().contains("one API key"), "{}", refused.text());
+    let line = gateway.process.line_with("request_id");
+    let line = serde_json::from_str(&line).expect("JSON");
+    assert_eq!(super::LogLine(line).field("cost"), "0.1");
 }
 
 #[tokio::test]
