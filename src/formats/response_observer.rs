@@ -24,8 +24,8 @@ pub struct ResponseObserver {
     /// Clients may stop reading here: nothing that follows matters. Formats whose streams just
     /// end never set it.
     pub closed: bool,
-    /// The response is longer than the gateway reads, so that its usage is not known.
-    pub is_too_long: bool,
+    /// The response is longer than the gateway reads, or cannot be read, so that its usage is not known.
+    pub is_unread: bool,
     /// The upstream itself reported an error in the stream.
     pub api_error: Option<ApiError>,
     /// One bit per choice: those that have appeared, and those that are complete.

@@ -8,7 +8,7 @@ use super::context::{RESERVED_TIME, RequestContext, RequestCost};
 use super::thinking_output::{explain_thinking, max_thinking};
 use crate::access::{self, Leases, PendingReservation, Reserve};
 use crate::formats::{DearerSetting, Operation};
-use crate::model::{ApiError, Format, Usage};
+use crate::model::{ApiError, Format, Money, Usage};
 use crate::runtime::{Attempt, Prices};
 use crate::translate::{BodyEstimate, MeasuredUsage, likely_tokens_of_text};
 
@@ -212,10 +212,13 @@ pub(super) fn cost(ctx: &mut RequestContext) -> Option<RequestCost> {
 }
 
 /// Keeps what the unusable response of an attempt costs a key with a cap: another attempt follows.
-pub(super) fn keep_cost(ctx: &mut RequestContext) {
-    if ctx.billing.is_reserved() && ctx.attempt.is_unusable() {
-        ctx.billing.set_earlier(compute_cost(ctx));
+/// Returns the cost of this attempt alone.
+pub(super) fn keep_cost(ctx: &mut RequestContext) -> Option<Money> {
+    if !(ctx.billing.is_reserved() && ctx.attempt.is_unusable()) {
+        return None;
     }
+    ctx.billing.set_earlier(compute_cost(ctx));
+    cost_of_attempt(ctx)?.cost
 }
 
 fn compute_cost(ctx: &RequestContext) -> Option<RequestCost> {
@@ -242,11 +245,11 @@ fn cost_of_attempt(ctx: &RequestContext) -> Option<RequestCost> {
     })
 }
 
-/// The most that a response may have which is longer than the gateway reads, for a key with a cap: it costs what was
+/// The most that a response may have which the gateway cannot read to its end, for a key with a cap: it costs what was
 /// reserved, since its usage stands at its end.
 fn unread(ctx: &RequestContext) -> Option<MeasuredUsage> {
     let translator = ctx.response.translator.as_ref()?;
-    let is_unread = translator.observer().is_too_long && ctx.billing.is_reserved();
+    let is_unread = translator.observer().is_unread && ctx.billing.is_reserved();
     let (attempt, request) = (ctx.route.current()?, ctx.route.request()?);
     let limit = request.output_limit;
     is_unread.then(|| MeasuredUsage {

@@ -37,15 +37,26 @@ pub(super) async fn reserve_growth(
     ctx: &mut RequestContext,
     growth: UnreservedGrowth,
 ) -> Result<(), ApiError> {
+    reserve_more(leases, ctx, growth.most).await?;
+    ctx.billing.set_reserved_growth(growth.bytes);
+    Ok(())
+}
+
+/// Adds to what is reserved for a request, or waits for a lease.
+pub(super) async fn reserve_more(
+    leases: Option<&Leases>,
+    ctx: &mut RequestContext,
+    most: Money,
+) -> Result<(), ApiError> {
     let Some(key) = ctx.client.key() else {
         return Ok(());
     };
-    let reserved = match access::reserve(leases, key, growth.most, Timestamp::now())? {
+    let reserved = match access::reserve(leases, key, most, Timestamp::now())? {
         Reserve::Ready(reservation) => reservation,
         Reserve::Pending(waiting) => Some(waiting.wait().await?),
     };
     if let Some(reserved) = reserved {
-        ctx.billing.add_reservation(growth.bytes, reserved);
+        ctx.billing.add_reservation(reserved);
     }
     Ok(())
 }

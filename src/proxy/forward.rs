@@ -25,7 +25,7 @@ use super::upstream::response_header;
 use super::upstream::session::{self, UpstreamRequest};
 use super::upstream_request::{place_fields, set_target_and_length};
 use crate::metrics::FailureCause;
-use crate::model::ApiError;
+use crate::model::{ApiError, Money};
 
 /// Hardly any client leaves sooner, and most requests are on their way by then.
 const LONG_WORK: Duration = Duration::from_millis(20);
@@ -44,11 +44,12 @@ impl Gateway {
                 // A hook may have allowed it before the header went out.
                 Err(error) if error.retry() && ctx.may_retry() => {
                     // The error stays: it is the answer if no other attempt can follow.
-                    billing::keep_cost(ctx);
+                    let kept = billing::keep_cost(ctx);
                     ctx.response.translator = None;
                     ctx.route.body_memory.release_response();
                     ctx.attempt.clear_sent();
-                    if !self.back_off(session, ctx).await? {
+                    let may_cost = self.reserve_again(ctx, kept).await;
+                    if !may_cost || !self.back_off(session, ctx).await? {
                         return Err(error);
                     }
                     let (id, name) = (ctx.client.request_id(), ctx.route.upstream_name());
@@ -162,6 +163,16 @@ impl Gateway {
             Ok(()) => Ok(()),
             Err(api_error) => Err(ctx.withdraw_attempt(api_error)),
         }
+    }
+
+    /// Reserves once more what an attempt has cost whose response cannot be used; `false`: the cap leaves too little for
+    /// another one.
+    async fn reserve_again(&self, ctx: &mut RequestContext, kept: Option<Money>) -> bool {
+        let Some(kept) = kept else {
+            return true;
+        };
+        let reserving = body_growth::reserve_more(self.leases.as_deref(), ctx, kept);
+        Box::pin(reserving).await.is_ok()
     }
 
     /// Connects, sends the request and waits for the header. An idle connection that turns out to

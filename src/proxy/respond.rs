@@ -30,6 +30,9 @@ use crate::metrics::FailureCause;
 use crate::model::ApiErrorKind;
 use crate::translate::{BodyBuffer, ResponseMode, ResponseTranslator};
 
+/// A client that takes longer for one write does not read as fast as the upstream generates.
+const STALL: Duration = Duration::from_millis(100);
+
 /// How much of a stream may go out in one write.
 const BATCH_LIMIT: usize = 64 << 10;
 
@@ -168,10 +171,17 @@ impl Gateway {
             }
             let end = matches!(last, Ok(true));
             let chunk = (!batch.is_empty()).then(|| batch.take());
-            held.pass(self, session, ctx, chunk, end).await?;
-            if is_paid {
+            let before = is_paid.then(Instant::now);
+            let passed = held.pass(self, session, ctx, chunk, end).await;
+            if let Some(before) = before {
+                let took = before.elapsed();
+                // While a write waits, nothing is read of what the upstream goes on to generate.
+                if took > STALL || passed.as_ref().is_err_and(|error| is_downstream(error)) {
+                    ctx.attempt.note_stall();
+                }
                 ctx.note_content(ctx.response.last_sent());
             }
+            passed?;
             if last? {
                 return Ok(());
             }

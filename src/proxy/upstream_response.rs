@@ -180,7 +180,7 @@ pub(super) fn count_memory(ctx: &mut RequestContext, chunk: usize) -> Result<()>
     counted.map_err(|reason| {
         // A key that takes all of its share by itself pays for what it does not get.
         if let (NoBodyMemory::KeyShare, Some(translator)) = (reason, &mut ctx.response.translator) {
-            translator.set_too_long();
+            translator.set_unread();
         }
         let mut error = ctx.set_error(request_body::no_memory(reason, limit));
         error.set_retry(false);

@@ -3,7 +3,7 @@
 use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use super::body_memory::{BodyMemory, BodyMemoryShare};
@@ -21,6 +21,8 @@ pub struct RuntimeState {
     credentials: FetchedCredentials,
     discovered: StateMap<String, DiscoveredModels>,
     places: Arc<Places>,
+    /// How many requests may be in flight where the config does not say so.
+    default_places: OnceLock<u64>,
     body_memory: Arc<BodyMemory>,
 }
 
@@ -107,6 +109,12 @@ impl RuntimeState {
             .remove_unused_unless(|account| !account.is_unused());
     }
 
+    /// Limits the requests in flight where the config does not: each takes a file of those that the system allows.
+    pub fn set_default_places(&self, places: u64) {
+        // The process starts once.
+        let _ = self.default_places.set(places);
+    }
+
     /// Admits one more request of a key; `None`: all keys together have reached the limit, or other keys wait for a place.
     pub fn admit(
         &self,
@@ -114,6 +122,7 @@ impl RuntimeState {
         key: &Arc<KeyLimiter>,
         now: Instant,
     ) -> Option<GlobalPermit> {
+        let limit = limit.or_else(|| self.default_places.get().copied());
         self.places.admit(limit, key, now)
     }
 }

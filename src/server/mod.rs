@@ -51,7 +51,7 @@ use crate::proxy::{ConnectionAdmission, Gateway, HealthChecks, Listener, ModelDi
 use crate::runtime::Runtime;
 
 /// Maximum number of idle upstream connections in the pool, enough for thousands of concurrent clients. Never more than
-/// a quarter of the file descriptors: a request in flight takes two.
+/// an eighth of the file descriptors.
 const MAX_IDLE_CONNECTIONS: usize = 8192;
 /// Read buffer of a client connection. pingora's default of 64 KiB would be most of the memory of a stream; bodies
 /// bypass it.
@@ -111,6 +111,8 @@ pub fn run(start: StartOptions) -> Result<()> {
     };
     server.add_service(background_service("image tasks", image_tasks));
     let most = default_max_connections(open_files);
+    let places = default_max_in_flight(open_files);
+    state.runtime.state.set_default_places(places);
     let admission = ConnectionAdmission::new(state.runtime.clone(), most);
     let gateway = state.gateway(&conf);
     let (service, certificates) = public_service(gateway, &conf, &settings.listen, admission)?;
@@ -196,9 +198,19 @@ fn default_max_connections(open_files: usize) -> u64 {
     (open_files.saturating_sub(OTHER_FILES) / 2).max(16) as u64
 }
 
+/// How many requests may be in flight by default: one connection of HTTP/2 can have many, and each needs an upstream
+/// connection. What is left is for idle ones.
+fn default_max_in_flight(open_files: usize) -> u64 {
+    (open_files.saturating_sub(OTHER_FILES) / 8 * 3).max(16) as u64
+}
+
+fn max_idle_connections(open_files: usize) -> usize {
+    open_files.saturating_sub(OTHER_FILES) / 8
+}
+
 fn server_conf(drain_timeout: Duration, open_files: usize) -> ServerConf {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let pooled = MAX_IDLE_CONNECTIONS.min(open_files / 4);
+    let pooled = MAX_IDLE_CONNECTIONS.min(max_idle_connections(open_files));
     ServerConf {
         threads,
         // pingora counts this per thread.
@@ -247,4 +259,22 @@ fn listener(addr: SocketAddr, setting: &str) -> Result<TcpListener> {
 
 fn cannot_listen(addr: SocketAddr, setting: &str) -> String {
     format!("cannot listen on {addr}: stop what uses it, or change {setting} in a config (-c FILE)")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_connections_together_leave_files_to_the_rest() {
+        for open_files in [256, 400, 1024, 1 << 20] {
+            let clients = default_max_connections(open_files);
+            let (in_flight, idle) = (
+                default_max_in_flight(open_files),
+                max_idle_connections(open_files),
+            );
+            let all = clients + in_flight + (idle + OTHER_FILES) as u64;
+            assert!(all <= open_files as u64, "{all} of {open_files}");
+        }
+    }
 }

@@ -16,7 +16,7 @@ use crate::formats::{
     CloudEmbeddings, Operation, PassthroughEndpoint, ResponseObserver, ResponseOptions,
     to_json_string,
 };
-use crate::json::{ChunkedBytes, Edit, splice};
+use crate::json::{ChunkedBytes, Edit, JsonReader, splice};
 use crate::model::{ApiError, Format, Losses, SignedParts, Usage};
 
 /// Translates a whole JSON response for a client of another format.
@@ -174,6 +174,7 @@ impl JsonBody {
             let finished = self.finish(&body, observer);
             if finished.is_err() && observer.usage.is_none() {
                 observer.usage = self.reported_usage(&body);
+                observer.is_unread = observer.usage.is_none() && is_unreadable_object(&body);
             }
             let mut chunks = match finished? {
                 FinishedDocument::Translated(translated) => Bytes::from(translated).into(),
@@ -291,6 +292,17 @@ impl JsonBodyMode {
             | JsonBodyMode::CountTokens { .. } => &[],
         }
     }
+}
+
+/// Tells whether a document was meant as an object and cannot be read as one, such as one that is nested too deeply.
+fn is_unreadable_object(body: &[u8]) -> bool {
+    let body = body.trim_ascii();
+    let is_object = body.starts_with(b"{") && body.ends_with(b"}");
+    let is_readable = |text: &str| {
+        let mut reader = JsonReader::new(text);
+        reader.skip().and_then(|()| reader.end()).is_ok()
+    };
+    is_object && !str::from_utf8(body).is_ok_and(is_readable)
 }
 
 /// Returns a document with the client's name of the model.

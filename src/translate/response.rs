@@ -260,8 +260,8 @@ impl ResponseTranslator {
     }
 
     /// Notes that the rest of the response is not read, so that its usage is not known.
-    pub const fn set_too_long(&mut self) {
-        self.observer.is_too_long = true;
+    pub const fn set_unread(&mut self) {
+        self.observer.is_unread = true;
     }
 
     /// Takes the chunks after the last one that was translated: a long document is not joined.

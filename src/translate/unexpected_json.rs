@@ -39,7 +39,7 @@ impl UnexpectedJson {
             return Ok(());
         }
         let body = self.buffer.take();
-        observer.is_too_long = !end;
+        observer.is_unread = !end;
         observer.usage = self.codec.reported_usage(&body);
         let error = decode_bare_error(self.codec, &body);
         Err(error.unwrap_or_else(|| unexpected_content_type(&self.mime, true)))

@@ -57,7 +57,7 @@ pub(super) fn incomplete_stream() -> ApiError {
 
 /// Notes that an event or a document is larger than the limit, and makes the error for it.
 pub(super) fn chunk_too_large(limit: usize, observer: &mut ResponseObserver) -> ApiError {
-    observer.is_too_long = true;
+    observer.is_unread = true;
     ApiError::bad_gateway(format!(
         "an event or a body of the upstream's response is larger than {limit} bytes"
     ))

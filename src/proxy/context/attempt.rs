@@ -140,6 +140,11 @@ impl AttemptState {
         }
     }
 
+    /// Notes that the client did not take what was sent at once.
+    pub(in crate::proxy) const fn note_stall(&mut self) {
+        self.silence.note_stall();
+    }
+
     /// Tells whether a stream may have had output by this moment that did not come.
     pub(super) fn may_hide_output(&self, now: Instant) -> bool {
         let hides = |sent_at| self.silence.may_hide_output(sent_at, now);

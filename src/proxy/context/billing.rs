@@ -96,9 +96,13 @@ impl BillingState {
         self.reserved_growth
     }
 
-    /// Adds what is reserved for the growth of the body to so many bytes more than the client sent.
-    pub(in crate::proxy) fn add_reservation(&mut self, growth: u64, more: Reservation) {
+    /// The growth of the body is reserved for, to so many bytes more than the client sent.
+    pub(in crate::proxy) const fn set_reserved_growth(&mut self, growth: u64) {
         self.reserved_growth = growth;
+    }
+
+    /// Adds to what is reserved.
+    pub(in crate::proxy) fn add_reservation(&mut self, more: Reservation) {
         match &mut self.reservation {
             Some(reservation) => reservation.add(more),
             none => *none = Some(more),

@@ -338,3 +338,21 @@ async fn a_client_that_leaves_pays_for_input_that_it_only_refers_to() {
         assert_eq!(line.field("status"), "499");
     }
 }
+
+/// While a write waits, nothing is read of what the upstream goes on to generate.
+#[tokio::test]
+async fn a_client_that_does_not_read_its_stream_and_leaves_pays_for_all_of_it() {
+    let mock = Mock::start();
+    let gateway = CappedGateway::start(&config(mock.address, CAPPED, ""));
+    let words = "mock:usage=1000,0,50,0 mock:long=4000000 mock:events=400";
+    let (path, body) = request("chat", "priced-chat", words, true);
+    let mut connection = gateway.send(&path, &body).await;
+    assert_eq!(connection.read_head().await.expect("a head").status(), 200);
+    // More than the buffers of both sockets take is on its way.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    drop(connection);
+    gateway.until_reading(1).await;
+    let lines = gateway.lines().await;
+    assert_eq!(lines[0].count("output_tokens"), 50);
+    assert_eq!(lines[0].field("estimated"), "false");
+}

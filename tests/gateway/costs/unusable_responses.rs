@@ -1,8 +1,7 @@
 //! Successful responses that no client can get: a key with a spending cap pays what the upstream reports of them.
 
 use omniglot_test_support::{
-    Gateway, Http1Connection, KEY, Mock, Response, client, fixed_response_upstream, request,
-    response_head, send,
+    Gateway, KEY, Mock, Response, client, fixed_response_upstream, request, response_head, send,
 };
 use serde_json::{Value, json};
 
@@ -107,6 +106,16 @@ async fn every_attempt_that_reports_usage_is_paid() {
         assert_eq!(response.header("x-omniglot-attempts"), "2");
         assert_eq!(response.header("x-omniglot-cost"), cost, "{key}");
     }
+    // What the first attempt has cost leaves too little of this cap for another one.
+    let tight = ", {name: tight, secret: key-capped, spending_cap: 0.3}";
+    let gateway = Gateway::start(&config.replace(CAPPED, tight));
+    let (path, mut asked) = request("chat", "dear", "hello", false);
+    asked["max_completion_tokens"] = 100.into();
+    let response = send_with(&gateway, "key-capped", &path, &asked).await;
+    assert_eq!(response.status, 502, "{}", response.text());
+    let lines = lines(gateway);
+    assert_eq!(lines[0].field("attempts"), "1");
+    assert_eq!(lines[0].field("cost"), "0.14");
 }
 
 #[tokio::test]
@@ -149,9 +158,18 @@ async fn a_response_that_is_longer_than_the_gateway_reads_costs_what_was_reserve
     let document = json!({"choices": [{"message": {"content": long}}]}).to_string();
     let models = "  - {id: dear, pricing: {output: 1000}, upstreams: [{name: chat}]}\n";
     let event = format!("data: {document}");
+    // Documents that cannot be read have usage too.
+    let deep = "[".repeat(200) + &"]".repeat(200);
+    let deep = document
+        .replace(&long, &deep)
+        .replace("\"[[", "[[")
+        .replace("]]\"", "]]");
+    let not_a_number = document.replace(&format!("\"{long}\""), "NaN");
     for (stream, kind, body) in [
         (false, "application/json", &document),
         (true, "text/event-stream", &event),
+        (false, "application/json", &deep),
+        (false, "application/json", &not_a_number),
     ] {
         let body = body.clone().into_bytes();
         let address = fixed_response_upstream(vec![response_head("200 OK", kind), body]);
@@ -168,34 +186,6 @@ async fn a_response_that_is_longer_than_the_gateway_reads_costs_what_was_reserve
             assert_eq!(super::LogLine(line).field("cost"), cost, "{kind}: {key}");
         }
     }
-}
-
-/// Its first response takes more than half of the memory and is not read.
-#[tokio::test]
-async fn a_key_pays_for_a_response_that_its_own_share_of_memory_has_no_room_for() {
-    let mock = Mock::start();
-    let models = "  - {id: dear, pricing: {output: 1000}, upstreams: [{name: chat}]}\n";
-    let config = config(mock.address, CAPPED, models);
-    let memory = "access_log: json, body_memory: 48MiB";
-    let gateway = Gateway::start(&config.replace("access_log: json", memory));
-    let words = "mock:image mock:weight=30000000";
-    let (path, mut asked) = request("chat", "dear", words, false);
-    asked["max_completion_tokens"] = 100.into();
-    let body = asked.to_string();
-    let head = format!(
-        "POST {path} HTTP/1.1\r\nhost: gateway\r\nauthorization: Bearer key-capped\r\n\
-         content-type: application/json\r\ncontent-length: {}\r\n\r\n",
-        body.len()
-    );
-    let mut first = Http1Connection::connect(gateway.address).await;
-    first.send(head + &body).await;
-    assert_eq!(first.read_head().await.expect("a head").status(), 200);
-    let refused = send_with(&gateway, "key-capped", &path, &asked).await;
-    assert_eq!(refused.status, 503, "{}", refused.text());
-    assert!(refused.text().contains("one API key"), "{}", refused.text());
-    let line = gateway.process.line_with("request_id");
-    let line = serde_json::from_str(&line).expect("JSON");
-    assert_eq!(super::LogLine(line).field("cost"), "0.1");
 }
 
 #[tokio::test]

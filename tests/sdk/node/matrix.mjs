@@ -51,7 +51,7 @@ export function testClient(adapter) {
 
   test(`${adapter.name}: models`, setup.testOptions, async () => {
     const { listed, got } = await adapter.models(client, 'first-chat');
-    assert.ok(listed.includes('first-chat') && listed.length === 17, listed.join());
+    assert.ok(listed.includes('first-chat') && listed.length === 19, listed.join());
     assert.equal(got, 'first-chat');
   });
 
