@@ -248,8 +248,9 @@ fn cost_of_attempt(ctx: &RequestContext) -> Option<RequestCost> {
 /// The most that a response may have which the gateway cannot read to its end, for a key with a cap: it costs what was
 /// reserved, since its usage stands at its end.
 fn unread(ctx: &RequestContext) -> Option<MeasuredUsage> {
-    let translator = ctx.response.translator.as_ref()?;
-    let is_unread = translator.observer().is_unread && ctx.billing.is_reserved();
+    let translator = ctx.response.translator.as_ref();
+    let is_unread = translator.is_some_and(|translator| translator.observer().is_unread);
+    let is_unread = (is_unread || ctx.client.is_given_up()) && ctx.billing.is_reserved();
     let (attempt, request) = (ctx.route.current()?, ctx.route.request()?);
     let limit = request.output_limit;
     is_unread.then(|| MeasuredUsage {

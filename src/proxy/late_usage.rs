@@ -41,6 +41,9 @@ pub(super) async fn run_step<T>(
         match unless_gone(session, deadline, step.as_mut()).await {
             Err(error) if is_paid && is_downstream(&error) => {
                 client.set_left();
+                if !client.may_finish_without() {
+                    return Err(error);
+                }
                 log_reading(client);
             }
             done => return done,
@@ -103,13 +106,15 @@ impl ReadLimits {
     fn of(ctx: &mut RequestContext) -> ReadLimits {
         let timeouts = ctx.route.current().map(|attempt| attempt.timeouts);
         match timeouts.filter(|_| is_paid_to_the_end(ctx)) {
-            Some(timeouts) if ctx.may_hide_output() => ReadLimits {
-                until: read_until(&ctx.client, ctx.deadline()).into(),
-                first_byte: timeouts.first_byte,
-                idle: timeouts.idle,
-                bytes: usize::MAX,
-                is_to_the_end: true,
-            },
+            Some(timeouts) if ctx.may_hide_output() && ctx.client.may_finish_without() => {
+                ReadLimits {
+                    until: read_until(&ctx.client, ctx.deadline()).into(),
+                    first_byte: timeouts.first_byte,
+                    idle: timeouts.idle,
+                    bytes: usize::MAX,
+                    is_to_the_end: true,
+                }
+            }
             _ => ReadLimits {
                 until: Instant::now() + MAX_WAIT,
                 first_byte: None,

@@ -18,6 +18,8 @@ pub struct KeyLimiter {
     pub(super) admitted: AtomicU64,
     /// The memory that the bodies of its requests take.
     body_bytes: AtomicUsize,
+    /// The requests that are finished though their clients have left.
+    left: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -40,6 +42,19 @@ pub enum LimitReached {
     Requests(Duration),
     Tokens(Duration),
     Concurrency,
+}
+
+/// How many requests of one key are finished at once though their clients have left: they take places that others need.
+const MAX_LEFT: usize = 32;
+
+/// One request that is finished without its client.
+#[must_use = "the request counts as ended when this is dropped"]
+pub struct LeftPermit(Arc<KeyLimiter>);
+
+impl Drop for LeftPermit {
+    fn drop(&mut self) {
+        self.0.left.fetch_sub(1, Ordering::AcqRel);
+    }
 }
 
 /// One request of a key being served; it counts towards the concurrency limit until it is dropped.
@@ -71,6 +86,15 @@ impl KeyLimiter {
         let permit = KeyPermit(self.clone());
         self.admit_rates(limits, now)?;
         Ok(permit)
+    }
+
+    /// Lets one more request be finished without its client; `None`: there are as many as may be.
+    pub fn admit_left(self: &Arc<KeyLimiter>) -> Option<LeftPermit> {
+        let below = |count: usize| (count < MAX_LEFT).then_some(count + 1);
+        let counted = self
+            .left
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, below);
+        counted.ok().map(|_| LeftPermit(self.clone()))
     }
 
     /// Admits one request by the limits per minute alone.

@@ -34,7 +34,7 @@ pub use discovery::{DiscoveredModels, UpstreamDiscovery};
 pub use fair_shares::{FairShares, MemoryShare};
 pub use health::Health;
 pub use key::{Key, config_key_id, key_hash};
-pub use key_limiter::{KeyLimiter, KeyPermit, LimitReached};
+pub use key_limiter::{KeyLimiter, KeyPermit, LeftPermit, LimitReached};
 pub use period::period_end;
 pub use places::GlobalPermit;
 pub use prices::Prices;

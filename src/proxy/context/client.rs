@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::access::{Admission, ConcurrencyPermit};
 use crate::formats::Codec;
 use crate::model::Format;
-use crate::runtime::Key;
+use crate::runtime::{Key, LeftPermit};
 
 /// Who asks, and in which format.
 pub(in crate::proxy) struct ClientState {
@@ -27,6 +27,10 @@ pub(in crate::proxy) struct ClientState {
     task: Option<TaskOrigin>,
     received: u64,
     left_at: Option<Instant>,
+    /// Held while the request is finished without the client.
+    left_permit: Option<LeftPermit>,
+    /// It is not finished, because too many of its key's requests are.
+    is_given_up: bool,
 }
 
 /// An image task that runs: its request was admitted when it was created.
@@ -51,6 +55,8 @@ impl ClientState {
             task: None,
             received: 0,
             left_at: None,
+            left_permit: None,
+            is_given_up: false,
         }
     }
 
@@ -162,6 +168,21 @@ impl ClientState {
 
     pub(in crate::proxy) const fn has_left(&self) -> bool {
         self.left_at.is_some()
+    }
+
+    /// Tells whether the request may be finished without the client. What is given up costs what was reserved.
+    pub(in crate::proxy) fn may_finish_without(&mut self) -> bool {
+        if self.left_permit.is_some() {
+            return true;
+        }
+        let limiter = self.key.as_ref().map(|key| &key.limiter);
+        self.left_permit = limiter.and_then(|limiter| limiter.admit_left());
+        self.is_given_up = self.left_permit.is_none();
+        !self.is_given_up
+    }
+
+    pub(in crate::proxy) const fn is_given_up(&self) -> bool {
+        self.is_given_up
     }
 
     /// When the client has left.

@@ -356,3 +356,30 @@ async fn a_client_that_does_not_read_its_stream_and_leaves_pays_for_all_of_it() 
     assert_eq!(lines[0].count("output_tokens"), 50);
     assert_eq!(lines[0].field("estimated"), "false");
 }
+
+/// Requests without a client take places that other keys need.
+#[tokio::test]
+async fn one_key_has_few_requests_that_are_finished_without_their_clients() {
+    let mock = Mock::start();
+    let gateway = CappedGateway::start(&config(mock.address, CAPPED, ""));
+    for number in 1..=33 {
+        let name = format!("many-{number}");
+        let words = format!("mock:usage=1000,0,50,0 mock:wait={name} mock:name={name}");
+        let (path, body) = request("chat", "priced-chat", &words, false);
+        gateway.leave(&mock, &path, &body, &name).await;
+        if number <= 32 {
+            gateway.until_reading(number).await;
+        }
+    }
+    mock.until_seen("many-33", "cancelled", 1).await;
+    for number in 1..=32 {
+        mock.signal(&format!("many-{number}"), 100).await;
+    }
+    let lines = gateway.lines().await;
+    assert_eq!(lines.len(), 33);
+    // The one too many costs what was reserved.
+    let reserved = |line: &&LogLine| line.count("output_tokens") == 4096;
+    assert_eq!(lines.iter().filter(reserved).count(), 1);
+    let reported = |line: &&LogLine| line.count("output_tokens") == 50;
+    assert_eq!(lines.iter().filter(reported).count(), 32);
+}
