@@ -31,12 +31,6 @@ fn the_output_limit_is_decoded_in_every_format() {
         ),
         (Format::Chat, r#"{"max_tokens":0,"n":0}"#, None, 1),
         (
-            Format::Chat,
-            r#"{"max_tokens":0,"max_completion_tokens":7}"#,
-            None,
-            1,
-        ),
-        (
             Format::Messages,
             r#"{"max_tokens":7,"messages":[]}"#,
             Some(7),

@@ -38,11 +38,8 @@ pub(super) fn decode_routing_fields(body: &[u8]) -> Result<RoutingFields<'_>, Ap
     } else {
         None
     };
-    // Upstreams differ in which of the two they heed, and some take 0 for no limit.
-    let longest = match (newer_limit.count()?, limit.count()?) {
-        (Some(0), _) | (_, Some(0)) => None,
-        (newer, older) => newer.max(older),
-    };
+    // Upstreams differ in which of the two they heed.
+    let longest = newer_limit.count()?.max(limit.count()?);
     Ok(RoutingFields {
         model,
         stream,
