@@ -164,7 +164,7 @@ fn a_console_has_its_defaults_and_its_values() {
     let console = |text: &str| good(&format!("store: sqlite:test.db\nconsole: {text}")).console;
     assert!(good("server: {}").console.is_none());
     let default = console("{}").expect("a console");
-    assert_eq!(default.listen, address("127.0.0.1:8082"));
+    assert_eq!(default.listen.addr, address("127.0.0.1:8082"));
     assert_eq!(default.public_url, "http://127.0.0.1:8082");
     assert_eq!(default.sign_up, SignUp::Invite);
     assert_eq!(default.session.idle, Duration::from_secs(8 * 3600));

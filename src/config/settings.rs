@@ -111,7 +111,7 @@ pub struct ConversationsConfig {
     pub max_bytes_per_key: usize,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listen {
     pub addr: SocketAddr,
     pub tls: Option<TlsFiles>,
@@ -124,6 +124,15 @@ pub struct TlsFiles {
     /// Where the config names them.
     pub position: Position,
 }
+
+/// The files are what counts, and not where the config names them.
+impl PartialEq for TlsFiles {
+    fn eq(&self, other: &TlsFiles) -> bool {
+        self.cert == other.cert && self.key == other.key
+    }
+}
+
+impl Eq for TlsFiles {}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnUnsupported {
@@ -163,6 +172,8 @@ pub struct KeyConfig {
     /// Globs; absent: every model.
     pub models: Option<Vec<String>>,
     pub limits: Limits,
+    /// Where the config file has it; absent: it is a key of the store.
+    pub line: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

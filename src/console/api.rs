@@ -43,6 +43,7 @@ pub fn routes() -> (Router<Arc<Console>>, OpenApi) {
         .routes(routes!(people::withdraw))
         .routes(routes!(people::accept))
         .routes(routes!(keys::list_accounts))
+        .routes(routes!(keys::list_config_keys))
         .routes(routes!(keys::list_keys, keys::create_key))
         .routes(routes!(keys::get_key, keys::change_key, keys::revoke_key))
         .routes(routes!(keys::rotate_key));

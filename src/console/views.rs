@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer, ser::Error as _};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use crate::config::Reset;
+use crate::config::{KeyConfig, Reset};
 use crate::model::{Money, Spending};
 use crate::runtime::period_end;
 use crate::store::{AccountSummary, Person, StoredKey, StoredLink, StoredSession};
@@ -114,14 +114,21 @@ pub struct KeyUse {
     pub last_used: Option<i64>,
 }
 
+impl KeyUse {
+    /// What was spent in the period of a cap.
+    const fn spent(&self, reset: Reset) -> Money {
+        match reset {
+            Reset::Never => self.spending.total,
+            Reset::Monthly => self.spending.month,
+            Reset::Daily => self.spending.day,
+        }
+    }
+}
+
 impl KeyView {
     pub fn new(key: StoredKey, used: KeyUse, now: i64) -> KeyView {
         let settings = key.settings;
-        let spent = match settings.reset {
-            Reset::Never => used.spending.total,
-            Reset::Monthly => used.spending.month,
-            Reset::Daily => used.spending.day,
-        };
+        let spent = used.spent(settings.reset);
         let cap = settings.spending_cap.map(|cap| cap.money);
         let timestamp = Timestamp::from_millisecond(now).unwrap_or(Timestamp::UNIX_EPOCH);
         let label = settings.name.strip_prefix(&key.account);
@@ -158,14 +165,74 @@ impl KeyView {
 
     /// How much of the cap is used, in percent.
     pub fn percent(&self) -> u8 {
-        let Some(cap) = self.spending_cap else {
-            return 0;
-        };
-        let (cap, spent) = (cap.0.to_f64(), self.spent.0.to_f64());
-        match cap > 0.0 {
-            true => (spent / cap * 100.0).clamp(0.0, 100.0) as u8,
-            false => 100,
+        percent(self.spending_cap, self.spent)
+    }
+}
+
+fn percent(cap: Option<Decimal>, spent: Decimal) -> u8 {
+    let Some(cap) = cap else {
+        return 0;
+    };
+    let (cap, spent) = (cap.0.to_f64(), spent.0.to_f64());
+    match cap > 0.0 {
+        true => (spent / cap * 100.0).clamp(0.0, 100.0) as u8,
+        false => 100,
+    }
+}
+
+/// A key of the config file.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct ConfigKeyView {
+    pub name: String,
+    /// Where the file has it.
+    pub line: u64,
+    pub unlimited_quota: bool,
+    #[schema(value_type = Option<f64>)]
+    pub spending_cap: Option<Decimal>,
+    /// `none`, `daily` or `monthly`.
+    pub reset: &'static str,
+    /// In the period of the cap, as far as it is recorded.
+    #[schema(value_type = f64)]
+    pub spent: Decimal,
+    /// Reserved by this gateway for requests in flight.
+    #[schema(value_type = f64)]
+    pub held: Decimal,
+    /// Neither spent nor held.
+    #[schema(value_type = Option<f64>)]
+    pub left: Option<Decimal>,
+    /// Globs; null: every model.
+    pub models: Option<Vec<String>>,
+    pub requests_per_minute: Option<u64>,
+    pub tokens_per_minute: Option<u64>,
+    pub concurrency: Option<u64>,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub last_used: Option<Moment>,
+}
+
+impl ConfigKeyView {
+    pub fn new(key: &KeyConfig, used: KeyUse) -> ConfigKeyView {
+        let cap = key.spending_cap.as_ref().map(|cap| cap.money);
+        let spent = used.spent(key.reset);
+        ConfigKeyView {
+            name: key.name.clone(),
+            line: key.line.unwrap_or_default(),
+            unlimited_quota: cap.is_none(),
+            spending_cap: cap.map(Decimal),
+            reset: key.reset.word(),
+            spent: Decimal(spent),
+            held: Decimal(used.held),
+            left: cap.map(|cap| Decimal(cap.saturating_sub(spent).saturating_sub(used.held))),
+            models: key.models.clone(),
+            requests_per_minute: key.limits.requests_per_minute,
+            tokens_per_minute: key.limits.tokens_per_minute,
+            concurrency: key.limits.concurrency,
+            last_used: used.last_used.map(Moment),
         }
+    }
+
+    /// How much of the cap is used, in percent.
+    pub fn percent(&self) -> u8 {
+        percent(self.spending_cap, self.spent)
     }
 }
 

@@ -25,6 +25,8 @@ pub struct Snapshot {
     patterns: ModelNames,
     pub keys: HashMap<[u8; 32], Arc<Key>, RandomState>,
     pub key_names: HashSet<Arc<str>>,
+    /// The keys of the config as they are written, in the order of the file.
+    pub config_keys: Vec<config::KeyConfig>,
 }
 
 /// Stands for the models that an upstream lists.
@@ -119,7 +121,8 @@ impl Snapshot {
             .collect();
         let keys: HashMap<[u8; 32], Arc<Key>, _> = config
             .keys
-            .into_iter()
+            .iter()
+            .cloned()
             .map(|settings| (settings.sha256, Arc::new(Key::of_config(settings, state))))
             .collect();
         Snapshot {
@@ -132,6 +135,7 @@ impl Snapshot {
             models,
             key_names: keys.values().map(|key| key.name.clone()).collect(),
             keys,
+            config_keys: config.keys,
         }
     }
 }

@@ -11,6 +11,8 @@ use pingora::tls::sign::CertifiedKey;
 use pingora::tls::{
     self, ClientHello, CryptoProvider, PrivateKeyDer, ResolvesServerCert, RootCertStore,
 };
+use rustls::ServerConfig;
+use tokio_rustls::TlsAcceptor;
 
 use crate::config::{Config, Listen, Problem, Severity, TlsFiles, UpstreamTls};
 
@@ -41,10 +43,24 @@ impl Certificates {
         Ok(settings)
     }
 
+    /// Reads the certificate of a listener that speaks HTTP/1.1 alone, such as that of the console.
+    pub(super) fn acceptor(&mut self, addr: SocketAddr, files: &TlsFiles) -> Result<TlsAcceptor> {
+        let certificate = CurrentCertificate(ArcSwap::from_pointee(load(files)?));
+        let certificate = Arc::new(certificate);
+        let provider = CryptoProvider::get_default().context("no crypto provider")?;
+        let mut config = ServerConfig::builder_with_provider(provider.clone())
+            .with_safe_default_protocol_versions()?
+            .with_no_client_auth()
+            .with_cert_resolver(certificate.clone());
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        self.0.push((addr, certificate));
+        Ok(TlsAcceptor::from(Arc::new(config)))
+    }
+
     /// Reads the files of every listener again; one that cannot be used keeps its certificate.
-    pub(super) fn reload(&self, listen: &[Listen]) {
+    pub(super) fn reload(&self, config: &Config) {
         for (addr, certificate) in &self.0 {
-            let same = listen.iter().find(|listen| listen.addr == *addr);
+            let same = listeners(config).find(|listen| listen.addr == *addr);
             let Some(files) = same.and_then(|listen| listen.tls.as_ref()) else {
                 continue;
             };
@@ -56,10 +72,15 @@ impl Certificates {
     }
 }
 
+/// The listeners of the gateway, and that of the console.
+fn listeners(config: &Config) -> impl Iterator<Item = &Listen> {
+    let console = config.console.iter().map(|console| &console.listen);
+    config.server.listen.iter().chain(console)
+}
+
 /// The problems of certificates and keys that a listener or an upstream could not use.
 pub fn certificate_problems(config: &Config, file: &Path) -> Vec<Problem> {
-    let listeners = config.server.listen.iter();
-    let files = listeners.filter_map(|listen| listen.tls.as_ref());
+    let files = listeners(config).filter_map(|listen| listen.tls.as_ref());
     let of_listeners = files.filter_map(|files| Some((files.position, load(files).err()?)));
     let upstreams = config.upstreams.iter();
     let of_upstreams = upstreams.filter_map(|upstream| {

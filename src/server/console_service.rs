@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use pingora::server::ShutdownWatch;
 use pingora::services::background::BackgroundService;
+use tokio_rustls::TlsAcceptor;
 
 use super::web_service::WebService;
 use crate::config::{ClientTimeouts, ConsoleConfig, StoreConfig};
@@ -25,6 +26,8 @@ pub(super) struct ConsoleService {
     pub(super) store: StoreConfig,
     pub(super) runtime: Arc<Runtime>,
     pub(super) listener: ConsoleListener,
+    /// Absent: a proxy in front of it has TLS, or it is for this machine.
+    pub(super) tls: Option<TlsAcceptor>,
     pub(super) timeouts: ClientTimeouts,
 }
 
@@ -57,6 +60,7 @@ impl BackgroundService for ConsoleService {
         let console = Console::new(store, self.console.clone(), Some(self.runtime.clone()));
         let router = console::router(Arc::new(console));
         let web = WebService::new("console", listener, router, self.timeouts, MAX_CONNECTIONS);
+        let web = web.with_tls(self.tls.clone());
         web.start(shutdown).await;
     }
 }

@@ -93,7 +93,7 @@ pub fn run(start: StartOptions) -> Result<()> {
     let console = start.config.console.clone().zip(start.config.store.clone());
     let console = console
         .map(|(console, store)| {
-            let listener = listener(console.listen, "console.listen")?;
+            let listener = listener(console.listen.addr, "console.listen")?;
             anyhow::Ok((console, store, listener))
         })
         .transpose()?;
@@ -115,8 +115,23 @@ pub fn run(start: StartOptions) -> Result<()> {
     state.runtime.state.set_default_places(places);
     let admission = ConnectionAdmission::new(state.runtime.clone(), most);
     let gateway = state.gateway(&conf);
-    let (service, certificates) = public_service(gateway, &conf, &settings.listen, admission)?;
+    let (service, mut certificates) = public_service(gateway, &conf, &settings.listen, admission)?;
     server.add_service(service);
+    if let Some((console, store, listener)) = console {
+        let Listen { addr, tls } = &console.listen;
+        let tls = tls
+            .as_ref()
+            .map(|files| certificates.acceptor(*addr, files));
+        let service = ConsoleService {
+            tls: tls.transpose()?,
+            console,
+            store,
+            runtime: state.runtime.clone(),
+            listener: listener.into(),
+            timeouts: settings.timeouts,
+        };
+        server.add_service(background_service("console", service));
+    }
     let admin = Arc::new(Admin::new(state.metrics.clone(), state.runtime.clone()));
     let lifecycle = Lifecycle {
         admin: admin.clone(),
@@ -147,16 +162,6 @@ pub fn run(start: StartOptions) -> Result<()> {
         let (router, timeouts) = (admin::router(admin), settings.timeouts);
         let service = WebService::new("admin port", listener, router, timeouts, ADMIN_CONNECTIONS);
         server.add_service(background_service("admin", service));
-    }
-    if let Some((console, store, listener)) = console {
-        let service = ConsoleService {
-            console,
-            store,
-            runtime: state.runtime.clone(),
-            listener: listener.into(),
-            timeouts: settings.timeouts,
-        };
-        server.add_service(background_service("console", service));
     }
     if let Some(listener) = start.mock {
         let service = MockService::new(listener, mock::router());

@@ -53,7 +53,7 @@ impl Reload {
                 for warning in &config.warnings {
                     log::warn!("{warning}");
                 }
-                self.certificates.reload(&config.server.listen);
+                self.certificates.reload(&config);
                 for setting in self.runtime.reload(config) {
                     log::warn!("{setting} has changed: that takes effect after a restart");
                 }

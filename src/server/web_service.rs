@@ -14,8 +14,11 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use pingora::server::ShutdownWatch;
 use pingora::services::background::BackgroundService;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::task::AbortHandle;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt as _;
 
 use super::write_timeout::WriteTimeout;
@@ -33,6 +36,7 @@ pub(super) struct WebService {
     timeouts: ClientTimeouts,
     /// One connection more ends the oldest, so that nobody can hold them all.
     max_connections: usize,
+    tls: Option<TlsAcceptor>,
 }
 
 impl WebService {
@@ -49,12 +53,35 @@ impl WebService {
             router,
             timeouts,
             max_connections,
+            tls: None,
+        }
+    }
+
+    pub(super) fn with_tls(self, tls: Option<TlsAcceptor>) -> WebService {
+        WebService { tls, ..self }
+    }
+
+    async fn accept(
+        name: &'static str,
+        tls: Option<TlsAcceptor>,
+        stream: TcpStream,
+        client: SocketAddr,
+        router: axum::Router,
+        timeouts: ClientTimeouts,
+    ) {
+        let Some(tls) = tls else {
+            return WebService::serve(name, stream, client, router, timeouts).await;
+        };
+        match timeout(timeouts.header, tls.accept(stream)).await {
+            Ok(Ok(stream)) => WebService::serve(name, stream, client, router, timeouts).await,
+            Ok(Err(error)) => log::debug!("a connection of the {name}: {error}"),
+            Err(_) => log::debug!("a connection of the {name}: no TLS handshake in time"),
         }
     }
 
     async fn serve(
         name: &'static str,
-        stream: TcpStream,
+        stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
         client: SocketAddr,
         router: axum::Router,
         timeouts: ClientTimeouts,
@@ -94,8 +121,9 @@ impl BackgroundService for WebService {
                         connections.pop_front().inspect(AbortHandle::abort);
                     }
                     let router = self.router.clone();
+                    let (name, tls) = (self.name, self.tls.clone());
                     let serving =
-                        WebService::serve(self.name, stream, client, router, self.timeouts);
+                        WebService::accept(name, tls, stream, client, router, self.timeouts);
                     connections.push_back(tokio::spawn(serving).abort_handle());
                 }
                 Err(error) => {

@@ -4,33 +4,43 @@ use std::net::SocketAddr;
 use std::process::Command;
 
 use omniglot_test_support::{
-    Gateway, Mock, Stderr, client_builder, free_address, new_client, omniglot, wait_until,
+    CertificateAuthority, Gateway, Mock, Stderr, client_builder, free_address, new_client,
+    omniglot, wait_until,
 };
 use reqwest::header::{COOKIE, HeaderMap, LOCATION, SET_COOKIE};
 use reqwest::{Client, Method, Response, StatusCode};
 use serde_json::{Value, json};
 
 /// A gateway with a console, and its first administrator.
-struct TestConsole {
-    gateway: Gateway,
+pub struct TestConsole {
+    pub gateway: Gateway,
     _mock: Mock,
-    log: Stderr,
-    folder: tempfile::TempDir,
+    pub log: Stderr,
+    pub folder: tempfile::TempDir,
     address: SocketAddr,
-    client: Client,
+    pub client: Client,
 }
 
-const PASSWORD: &str = "a long password";
+pub const PASSWORD: &str = "a long password";
 
 impl TestConsole {
-    fn start(settings: &str) -> TestConsole {
+    pub fn start(settings: &str) -> TestConsole {
+        let address = free_address();
+        TestConsole::start_on(address, &format!("listen: \"{address}\"{settings}"), |_| {})
+    }
+
+    /// Starts a console with all of its settings, and a process that the test prepares.
+    pub fn start_on(
+        address: SocketAddr,
+        settings: &str,
+        prepare: impl FnOnce(&mut Command),
+    ) -> TestConsole {
         let mock = Mock::start();
         let folder = tempfile::tempdir().expect("a folder");
-        let address = free_address();
         let path = folder.path().display();
         let config = format!(
             "server: {{listen: LISTEN, admin: ADMIN}}\nstore: \"sqlite:{path}/store.db\"\n\
-             journal: {{path: \"{path}/journal\"}}\nconsole: {{listen: \"{address}\"{settings}}}\n\
+             journal: {{path: \"{path}/journal\"}}\nconsole: {{{settings}}}\n\
              keys: [{{name: fixed, secret: a-secret-of-the-config, spending_cap: 2, reset: daily}}]\n\
              upstreams: [{{name: mock, format: chat, base_url: \"http://{}/v1\"}}]\n\
              models: [{{id: m, pricing: {{input: 1, output: 1}}, upstreams: [{{name: mock}}]}}]\n",
@@ -40,6 +50,7 @@ impl TestConsole {
         let gateway = Gateway::start_with(&config, |command| {
             command.env("RUST_LOG", "omniglot=trace,sqlx=debug");
             log.attach(command);
+            prepare(command);
         });
         let client = client_builder().redirect(reqwest::redirect::Policy::none());
         TestConsole {
@@ -52,7 +63,7 @@ impl TestConsole {
         }
     }
 
-    fn url(&self, path: &str) -> String {
+    pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
 
@@ -63,7 +74,7 @@ impl TestConsole {
     }
 
     #[track_caller]
-    fn succeeds(&self, arguments: &[&str]) -> String {
+    pub fn succeeds(&self, arguments: &[&str]) -> String {
         let output = self.command(arguments).output().expect("it runs");
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "{arguments:?}: {stderr}");
@@ -71,7 +82,7 @@ impl TestConsole {
     }
 
     /// Creates an account on the command line, and chooses the password by the link that is printed.
-    async fn account(&self, name: &str, role: &str) -> Session<'_> {
+    pub async fn account(&self, name: &str, role: &str) -> Session<'_> {
         let printed = self.succeeds(&["account", "create", name, "--role", role]);
         let link = printed
             .split_whitespace()
@@ -90,7 +101,7 @@ impl TestConsole {
         self.session(&response)
     }
 
-    fn session(&self, response: &Response) -> Session<'_> {
+    pub fn session(&self, response: &Response) -> Session<'_> {
         Session {
             console: self,
             cookie: cookie(response.headers()),
@@ -107,20 +118,20 @@ impl TestConsole {
 }
 
 /// `NAME=VALUE` of the cookie that a response sets.
-fn cookie(headers: &HeaderMap) -> String {
+pub fn cookie(headers: &HeaderMap) -> String {
     let cookie = headers.get(SET_COOKIE).expect("a cookie");
     let cookie = cookie.to_str().expect("text");
     cookie.split(';').next().expect("a pair").to_owned()
 }
 
 /// Somebody who is signed in.
-struct Session<'c> {
-    console: &'c TestConsole,
-    cookie: String,
+pub struct Session<'c> {
+    pub console: &'c TestConsole,
+    pub cookie: String,
 }
 
 impl Session<'_> {
-    async fn send(&self, method: Method, path: &str, body: Option<Value>) -> Response {
+    pub async fn send(&self, method: Method, path: &str, body: Option<Value>) -> Response {
         let mut request = self.console.client.request(method, self.console.url(path));
         request = request.header(COOKIE, &self.cookie);
         if let Some(body) = body {
@@ -129,7 +140,13 @@ impl Session<'_> {
         request.send().await.expect("an answer")
     }
 
-    async fn json(&self, method: Method, path: &str, body: Option<Value>, status: u16) -> Value {
+    pub async fn json(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<Value>,
+        status: u16,
+    ) -> Value {
         let response = self.send(method, path, body).await;
         let found = response.status();
         let text = response.text().await.expect("a body");
@@ -140,13 +157,13 @@ impl Session<'_> {
         }
     }
 
-    async fn page(&self, path: &str) -> String {
+    pub async fn page(&self, path: &str) -> String {
         let response = self.send(Method::GET, path, None).await;
         assert_eq!(response.status(), 200, "{path}");
         response.text().await.expect("text")
     }
 
-    async fn form(&self, path: &str, fields: &str) -> Response {
+    pub async fn form(&self, path: &str, fields: &str) -> Response {
         let request = self.console.client.post(self.console.url(path));
         let request = request
             .header(COOKIE, &self.cookie)
@@ -568,6 +585,7 @@ async fn the_description_of_the_api_has_every_path() {
         "invitations",
         "invitations/accept",
         "accounts",
+        "config/keys",
         "accounts/{account}/keys",
         "keys/{id}",
         "keys/{id}/rotate",
@@ -677,4 +695,75 @@ async fn a_key_of_the_config_asks_for_itself_too() {
         .send()
         .await;
     assert_eq!(post.expect("an answer").status(), 405);
+}
+
+#[tokio::test]
+async fn an_administrator_sees_the_keys_of_the_config_and_their_lines() {
+    let console = TestConsole::start("");
+    let admin = console.account("root", "admin").await;
+    let member = console.account("ada", "member").await;
+    assert_eq!(console.chat("a-secret-of-the-config").await.status(), 200);
+    let path = "/api/v1/config/keys";
+    wait_until("the usage is in the store", async || {
+        let keys = admin.json(Method::GET, path, None, 200).await;
+        keys[0]["last_used"].is_string() && keys[0]["spent"] != 0
+    })
+    .await;
+    let keys = admin.json(Method::GET, path, None, 200).await;
+    assert_eq!(
+        (&keys[0]["name"], &keys[0]["line"]),
+        (&json!("fixed"), &json!(5))
+    );
+    assert_eq!(keys[0]["reset"], "daily");
+    let page = admin.page("/config-keys").await;
+    assert!(page.contains("fixed") && page.contains("line 5"), "{page}");
+    assert!(admin.page("/keys").await.contains("href=\"/config-keys\""));
+    member.json(Method::GET, path, None, 403).await;
+    let page = member.send(Method::GET, "/config-keys", None).await;
+    assert_eq!(page.status(), 403);
+    assert!(!member.page("/keys").await.contains("/config-keys"));
+}
+
+/// Whether a client that trusts one authority only can see the console.
+async fn is_trusted(address: SocketAddr, authority: &CertificateAuthority) -> bool {
+    let client = authority.client().build().expect("a client");
+    let response = client
+        .get(format!("https://{address}/sign-in"))
+        .send()
+        .await;
+    response.is_ok_and(|response| {
+        assert!(response.headers().contains_key("strict-transport-security"));
+        response.status() == 200
+    })
+}
+
+#[tokio::test]
+async fn the_console_has_tls_of_its_own_and_reads_its_certificate_again() {
+    let (old, new) = (CertificateAuthority::new(), CertificateAuthority::new());
+    let (cert, key) = old.issue_files("127.0.0.1");
+    let address = free_address();
+    let settings = format!(
+        "listen: {{addr: \"{address}\", tls: {{cert: {}, key: {}}}}}",
+        cert.display(),
+        key.display()
+    );
+    let console = TestConsole::start_on(address, &settings, |_| {});
+    assert!(is_trusted(address, &old).await);
+    // Links are made for what browsers reach.
+    let printed = console.succeeds(&["account", "create", "root", "--role", "admin"]);
+    assert!(
+        printed.contains(&format!("https://{address}/setup/")),
+        "{printed}"
+    );
+    let plain = console.client.get(console.url("/sign-in")).send().await;
+    assert!(plain.is_err(), "it speaks nothing but TLS");
+    let (new_cert, new_key) = new.issue_files("127.0.0.1");
+    std::fs::copy(&new_cert, &cert).expect("a copy");
+    std::fs::copy(&new_key, &key).expect("a copy");
+    console.gateway.process.signal("HUP");
+    wait_until("the new certificate is in force", async || {
+        is_trusted(address, &new).await
+    })
+    .await;
+    assert!(!is_trusted(address, &old).await);
 }

@@ -46,7 +46,7 @@ const CRATES: [(&str, &[&str]); 21] = [
     ("env_logger", &["cli/"]),
     ("sqlx", &["store/"]),
     ("redis", &["access/shared_limits/"]),
-    ("tokio_rustls", &["credentials/"]),
+    ("tokio_rustls", &["credentials/", "server/"]),
 ];
 
 /// Names that say nothing.

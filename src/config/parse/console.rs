@@ -3,8 +3,9 @@
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::time::Duration;
 
+use super::server::parse_listener;
 use crate::config::check::DeclaredNames;
-use crate::config::settings::{Amount, ConsoleConfig, MemberKeys, SessionLimits, SignUp};
+use crate::config::settings::{Amount, ConsoleConfig, Listen, MemberKeys, SessionLimits, SignUp};
 use crate::config::table::{ConfigField, ConfigReader, ConfigTable, Located};
 use crate::config::values;
 use crate::model::Money;
@@ -31,14 +32,21 @@ pub fn parse(
     let mut table = reader.table("console", field)?;
     let position = table.position;
     let listen = match table.take("listen") {
-        Some(field) => reader.value(field, values::address),
-        None => Some(Located {
-            value: DEFAULT_LISTEN,
-            written: DEFAULT_LISTEN.to_string(),
-            position,
-        }),
+        Some(field) => parse_listener(reader, field, names),
+        None => {
+            let written = DEFAULT_LISTEN.to_string();
+            let value = DEFAULT_LISTEN;
+            Some((
+                Located {
+                    value,
+                    written,
+                    position,
+                },
+                None,
+            ))
+        }
     };
-    names.console.clone_from(&listen);
+    names.console = listen.as_ref().map(|(listen, _)| listen.clone());
     let public_url = table.take("public_url");
     let public_url = public_url.and_then(|field| reader.value(field, values::public_url));
     let sign_up = reader.optional(&mut table, "sign_up", values::one_of(&SIGN_UPS));
@@ -52,17 +60,24 @@ pub fn parse(
         let message = "console needs a store, where people and keys are kept; add one, such as store: sqlite:omniglot.db";
         reader.problems.add(position, message);
     }
-    let listen = listen?;
-    if !listen.value.ip().is_loopback() && proxies.is_empty() {
+    let (listen, tls) = listen?;
+    if tls.is_none() && !listen.value.ip().is_loopback() && proxies.is_empty() {
         let message = format!(
-            "console.listen {:?} is reached without TLS; listen on a loopback address, or name the proxies in front of it under trusted_proxies",
+            "console.listen {:?} is reached without TLS; give it a certificate ({{addr, tls: {{cert, key}}}}), listen on a loopback address, or name the proxies in front of it under trusted_proxies",
             listen.written
         );
         reader.problems.add(listen.position, message);
     }
     Some(ConsoleConfig {
-        public_url: public_url.map_or_else(|| format!("http://{}", listen.value), |url| url.value),
-        listen: listen.value,
+        public_url: match (public_url, &tls) {
+            (Some(url), _) => url.value,
+            (None, Some(_)) => format!("https://{}", listen.value),
+            (None, None) => format!("http://{}", listen.value),
+        },
+        listen: Listen {
+            addr: listen.value,
+            tls,
+        },
         sign_up: sign_up.unwrap_or(SignUp::Invite),
         trusted_proxies: proxies.into_iter().map(|proxy| proxy.value).collect(),
         session: session.unwrap_or(DEFAULT_SESSION),

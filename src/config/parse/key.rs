@@ -48,6 +48,7 @@ pub fn parse_entry(
         reset: reset.map(|reset| reset.value).unwrap_or_default(),
         models,
         limits: limits.unwrap_or_default(),
+        line: Some(field.node.position.line),
     })
 }
 

@@ -193,31 +193,33 @@ fn parse_listeners(
     };
     let mut all = Vec::new();
     for field in fields {
-        all.extend(parse_listener(reader, field, names));
+        if let Some((addr, tls)) = parse_listener(reader, field, names) {
+            all.push(Listen {
+                addr: addr.value,
+                tls,
+            });
+            names.listen.push(addr);
+        }
     }
     all
 }
 
-fn parse_listener(
+/// `ADDRESS`, or `{addr, tls}`.
+pub(super) fn parse_listener(
     reader: &mut ConfigReader,
     field: ConfigField,
     names: &mut DeclaredNames,
-) -> Option<Listen> {
+) -> Option<(Located<SocketAddr>, Option<TlsFiles>)> {
     let YamlKind::Map(_) = field.node.kind else {
-        let addr = reader.value(field, values::address)?;
-        names.listen.push(addr.clone());
-        let addr = addr.value;
-        return Some(Listen { addr, tls: None });
+        return Some((reader.value(field, values::address)?, None));
     };
     let mut table = reader.table("listen", field)?;
     let addr = reader.required_field(&mut table, "addr");
     let addr = addr.and_then(|field| reader.value(field, values::address));
-    names.listen.extend(addr.clone());
     let tls = table.take("tls");
     let tls = tls.and_then(|field| parse_tls_files(reader, field, names));
     reader.finish(table);
-    let addr = addr?.value;
-    Some(Listen { addr, tls })
+    Some((addr?, tls))
 }
 
 fn parse_tls_files(

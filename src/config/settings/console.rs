@@ -1,13 +1,13 @@
 //! The console: the web pages where people sign in and make keys.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::time::Duration;
 
-use super::Amount;
+use super::{Amount, Listen};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConsoleConfig {
-    pub listen: SocketAddr,
+    pub listen: Listen,
     /// Where browsers reach it; without a slash at its end.
     pub public_url: String,
     pub sign_up: SignUp,

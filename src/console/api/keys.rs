@@ -11,9 +11,9 @@ use utoipa::ToSchema;
 use super::{ApiRefusal, Body, nullable};
 use crate::config::Reset;
 use crate::console::actor::ConsoleCall;
-use crate::console::operations::keys;
+use crate::console::operations::{config_keys, keys};
 use crate::console::refusal::{InputProblem, Refusal};
-use crate::console::views::{AccountView, KeyView, KeyWithSecret};
+use crate::console::views::{AccountView, ConfigKeyView, KeyView, KeyWithSecret};
 use crate::model::Money;
 use crate::store::KeyChange;
 
@@ -81,6 +81,12 @@ impl KeyBody {
 #[utoipa::path(get, path = "/accounts", tag = "keys", responses((status = 200, body = [AccountView])))]
 pub async fn list_accounts(call: ConsoleCall) -> Result<Json<Vec<AccountView>>, Refusal> {
     keys::list_accounts(&call).await.map(Json)
+}
+
+/// The keys of the config file, which are changed there; for administrators.
+#[utoipa::path(get, path = "/config/keys", tag = "keys", responses((status = 200, body = [ConfigKeyView]), (status = 403, body = ApiRefusal)))]
+pub async fn list_config_keys(call: ConsoleCall) -> Result<Json<Vec<ConfigKeyView>>, Refusal> {
+    config_keys::list_config_keys(&call).await.map(Json)
 }
 
 /// The keys of an account.

@@ -263,7 +263,7 @@ async fn view(call: &ConsoleCall, key: StoredKey) -> Result<KeyView, Refusal> {
     Ok(KeyView::new(key, used, now()))
 }
 
-async fn usage(call: &ConsoleCall, id: &str) -> Result<KeyUse, Refusal> {
+pub(super) async fn usage(call: &ConsoleCall, id: &str) -> Result<KeyUse, Refusal> {
     let mut spent = spending(call, Some(id)).await?;
     Ok(KeyUse {
         spending: spent.remove(id).unwrap_or_default(),

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::people::{PersonEdit, PersonInput};
-use super::{invitations, keys, people, session};
+use super::{config_keys, invitations, keys, people, session};
 use crate::config;
 use crate::console::actor::{Actor, ConsoleCall, SignedIn, Via, now};
 use crate::console::refusal::{InputProblem, Refusal};
@@ -147,6 +147,7 @@ invitations::withdraw         -     sign_in_needed forbidden      forbidden     
 invitations::find_invitation  -     link_over      link_over      link_over      link_over      link_over
 invitations::accept           -     link_over      link_over      link_over      link_over      link_over
 keys::list_accounts           -     sign_in_needed ok             ok             ok             ok
+config_keys::list_config_keys -     sign_in_needed forbidden      forbidden      ok             ok
 keys::list_keys               own   sign_in_needed ok             ok             ok             ok
 keys::list_keys               other sign_in_needed not_found      not_found      ok             ok
 keys::get_key                 own   sign_in_needed ok             ok             ok             ok
@@ -217,6 +218,7 @@ async fn attempt(scene: &Scene, operation: &str, call: &ConsoleCall, owner: &str
             word(invitations::accept(call, "guess", input("new"), "long enough").await)
         }
         "keys::list_accounts" => word(keys::list_accounts(call).await),
+        "config_keys::list_config_keys" => word(config_keys::list_config_keys(call).await),
         "keys::list_keys" => word(keys::list_keys(call, owner).await),
         "keys::get_key" => word(keys::get_key(call, &scene.key(owner).await).await),
         "keys::create_key" => {

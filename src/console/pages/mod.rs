@@ -1,5 +1,6 @@
 //! The pages: plain HTML with forms that work without JavaScript. They only call operations and render their views.
 
+mod config_keys;
 mod forms;
 mod keys;
 mod me;
@@ -46,6 +47,7 @@ pub fn routes() -> Router<Arc<Console>> {
             get(keys::list).post(keys::create),
         )
         .route("/accounts/{account}/new-key", get(keys::show_new))
+        .route("/config-keys", get(config_keys::list))
         .route("/people", get(people::list))
         .route("/people/invite", post(people::invite))
         .route("/people/invitations/{id}/withdraw", post(people::withdraw))

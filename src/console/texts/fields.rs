@@ -115,6 +115,10 @@ pub struct Texts {
     pub read_only_note: &'static str,
     pub disabled: &'static str,
     pub accounts: &'static str,
+    pub config_keys: &'static str,
+    pub config_keys_lead: &'static str,
+    pub config_keys_none: &'static str,
+    pub config_line: &'static str,
 
     // People.
     pub people_lead: &'static str,
