@@ -9,6 +9,7 @@ use pingora_proxy::Session;
 use super::context::RequestContext;
 use super::endpoint::{self, Endpoint};
 use super::gateway::Gateway;
+use super::listener;
 use crate::access::{self, KeyLookup};
 use crate::config::Limits;
 use crate::model::{ApiError, ApiErrorKind, Format};
@@ -74,6 +75,7 @@ impl Gateway {
             }
         };
         ctx.client.set_key(key.clone());
+        listener::set_has_key();
         if !matches!(endpoint, Endpoint::Model { .. }) {
             let shared = self.shared_limits.as_deref();
             return access::count_request(shared, &key).await;

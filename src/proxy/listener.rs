@@ -27,7 +27,9 @@ use pingora_proxy::{HttpProxy, http_proxy};
 use tokio::time::timeout;
 
 use super::client_hello;
-use super::connection_limits::{ConnectionLimits, ConnectionPermit, MaxConnections};
+use super::connection_limits::{
+    ActiveRequest, ClientConnection, ConnectionLimits, ConnectionPermit, MaxConnections,
+};
 use super::gateway::Gateway;
 use super::timer::ReusableTimer;
 use crate::metrics::Metrics;
@@ -45,6 +47,8 @@ const NO_KEEP_ALIVE_TIMER: Option<u64> = Some(0);
 
 tokio::task_local! {
     static CONNECTION: Connection;
+    /// The same connection, as all of its requests know it.
+    static CLIENT: Arc<ClientConnection>;
 }
 
 /// What the task of a connection shares with the request that it serves.
@@ -54,6 +58,8 @@ struct Connection {
     is_awaited: Cell<bool>,
     /// Used for the header, then by the request.
     timer: RefCell<ReusableTimer>,
+    /// The request of HTTP/1 that is served.
+    request: RefCell<Option<ActiveRequest>>,
 }
 
 /// Ends the header timeout of the connection, and lends its timer to the request. On HTTP/2 every
@@ -61,6 +67,7 @@ struct Connection {
 pub(super) fn request_header_read() -> ReusableTimer {
     let lend = |connection: &Connection| {
         connection.is_awaited.set(false);
+        connection.request.replace(serve_request());
         connection.timer.take()
     };
     CONNECTION.try_with(lend).unwrap_or_default()
@@ -72,9 +79,29 @@ pub(super) fn return_timer(timer: ReusableTimer) {
     let _ = CONNECTION.try_with(|connection| connection.timer.replace(timer));
 }
 
+/// Notes that the connection serves a request.
+fn serve_request() -> Option<ActiveRequest> {
+    let served = CLIENT.try_with(|client| client.serve_request());
+    served.ok().flatten()
+}
+
+/// Notes that a request of this connection has a right key.
+pub(super) fn set_has_key() {
+    // The requests of image tasks have no connection.
+    let _ = CLIENT.try_with(|client| client.set_has_key());
+}
+
+/// Tells whether no request of this connection has had a right key.
+pub(super) fn has_no_key() -> bool {
+    CLIENT.try_with(|client| !client.has_key()).unwrap_or(false)
+}
+
 fn set_awaited(is_awaited: bool) {
     // Outside of a connection's task nothing is waited for.
-    let _ = CONNECTION.try_with(|connection| connection.is_awaited.set(is_awaited));
+    let _ = CONNECTION.try_with(|connection| {
+        connection.is_awaited.set(is_awaited);
+        connection.request.take();
+    });
 }
 
 /// Tells whether a request header of HTTP/1 is being waited for.
@@ -146,6 +173,7 @@ impl Listener {
         };
         if is_http2 {
             let connection = Arc::new(Http2Connection {
+                client: CLIENT.try_with(Arc::clone).ok()?,
                 proxy: self.proxy.clone(),
                 options: self.options.clone(),
                 h2_options: self.h2_options.clone(),
@@ -199,8 +227,13 @@ impl ServerApp for Listener {
                 Some(self.admission.admit(peer)?)
             }
         };
-        let serving = self.serve(stream, shutdown);
-        CONNECTION.scope(Connection::default(), serving).await;
+        let client = match &permit {
+            Some(permit) => permit.connection().clone(),
+            None => admitted(&stream)?,
+        };
+        client.set_served();
+        let serving = CONNECTION.scope(Connection::default(), self.serve(stream, shutdown));
+        serve_until_evicted(&client, CLIENT.scope(client.clone(), serving)).await;
         drop(permit);
         None
     }
@@ -209,6 +242,32 @@ impl ServerApp for Listener {
     async fn cleanup(&self) {
         self.proxy.http_cleanup().await;
     }
+}
+
+/// Serves a connection, until it ends or has to make room for another one.
+async fn serve_until_evicted<T>(client: &ClientConnection, serving: impl Future<Output = T>) {
+    let (mut serving, mut evicted) = (pin!(serving), pin!(client.evicted()));
+    poll_fn(|context| {
+        if serving.as_mut().poll(context).is_ready() {
+            return Poll::Ready(());
+        }
+        // One with a right key stays.
+        match client.has_key() {
+            true => Poll::Pending,
+            false => evicted.as_mut().poll(context),
+        }
+    })
+    .await;
+}
+
+/// The connection that was counted before its TLS handshake.
+fn admitted(stream: &Stream) -> Option<Arc<ClientConnection>> {
+    let digest = stream.get_proxy_digest()?;
+    let permit = digest
+        .user_data
+        .as_ref()?
+        .downcast_ref::<ConnectionPermit>()?;
+    Some(permit.connection().clone())
 }
 
 /// Decides which connections are served.
@@ -267,6 +326,7 @@ struct Http2Connection {
     proxy: Arc<HttpProxy<Gateway>>,
     options: HttpServerOptions,
     h2_options: H2Options,
+    client: Arc<ClientConnection>,
     /// Whether the header of a request has arrived.
     has_request: AtomicBool,
 }
@@ -279,7 +339,9 @@ impl HttpServerApp for Http2Connection {
         shutdown: &ShutdownWatch,
     ) -> Option<ReusedHttpStream> {
         self.has_request.store(true, Ordering::Relaxed);
-        self.proxy.process_new_http(session, shutdown).await
+        let _served = self.client.serve_request();
+        let serving = self.proxy.process_new_http(session, shutdown);
+        CLIENT.scope(self.client.clone(), serving).await
     }
 
     fn h2_options(&self) -> Option<H2Options> {

@@ -13,7 +13,7 @@ use super::downstream::{write_body, write_header};
 use super::endpoint::Endpoint;
 use super::gateway::Gateway;
 use super::timer::is_downstream;
-use super::{cors, downstream, settlement};
+use super::{cors, downstream, listener, settlement};
 use crate::catalog::{self, CatalogEntry};
 use crate::config::{self, UpstreamPaths};
 use crate::formats::{AWS_ERROR_TYPE, HeaderFields, Operation, encode_aws_error};
@@ -124,6 +124,14 @@ async fn respond_error(
         }
         let last = translator.map(|translator| translator.encode_stream_error(api_error));
         return write_body(session, ctx, last, true).await;
+    }
+    let is_refused = matches!(
+        api_error.kind,
+        ApiErrorKind::Unauthenticated | ApiErrorKind::RateLimited
+    );
+    if is_refused && listener::has_no_key() {
+        // Whoever has no key keeps no connection.
+        session.set_keepalive(None);
     }
     let mut fields = HeaderFields::default();
     let (status, body) = match ctx.client.is_bedrock() {

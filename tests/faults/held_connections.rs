@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use omniglot_test_support::{
-    CertificateAuthority, Gateway, KEY, Mock, TIMEOUT, every_format_config, new_client, request,
-    wait_until,
+    CertificateAuthority, Gateway, Http1Connection, KEY, Mock, TIMEOUT, every_format_config,
+    new_client, request, wait_until,
 };
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -129,19 +129,27 @@ async fn a_client_that_reads_no_response_of_the_admin_port_is_closed() {
     assert!(ended.is_ok(), "it is still asking");
 }
 
+/// Opens a connection, sends a request without a body, and waits for the first byte of its response.
+async fn hold(gateway: &Gateway, path: &str, key: &str) -> TcpStream {
+    let mut stream = connect(gateway.address).await;
+    let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\n{key}\r\n");
+    stream.write_all(request.as_bytes()).await.expect("sent");
+    // Until it is served, it does not count.
+    assert!(stream.read_u8().await.is_ok(), "{path}");
+    stream
+}
+
+const LIMITS: [&str; 2] = ["max_connections: 3", "max_connections_per_address: 3"];
+
 #[tokio::test]
 async fn held_connections_leave_room_for_the_admin_port_and_end_at_a_limit() {
     let mock = Mock::start();
-    for limit in ["max_connections: 3", "max_connections_per_address: 3"] {
+    for limit in LIMITS {
         let gateway = start(&mock, &format!("timeouts: {{header: 1h}}, {limit}"));
+        let key = format!("authorization: Bearer {KEY}\r\n");
         let mut held = Vec::new();
         for _ in 0..3 {
-            let mut stream = connect(gateway.address).await;
-            // Until it is served, it does not count.
-            let refused = b"GET /v1/models HTTP/1.1\r\nhost: x\r\n\r\n";
-            stream.write_all(refused).await.expect("a request");
-            assert!(stream.read_u8().await.is_ok(), "{limit}");
-            held.push(stream);
+            held.push(hold(&gateway, "/v1/models", &key).await);
         }
         assert_closed(connect(gateway.address).await, b"").await;
         let health = new_client().get(gateway.admin_url("/healthz")).send().await;
@@ -151,5 +159,55 @@ async fn held_connections_leave_room_for_the_admin_port_and_end_at_a_limit() {
             status(&gateway).await == Some(200)
         })
         .await;
+    }
+}
+
+#[tokio::test]
+async fn connections_without_a_right_key_make_room_for_others() {
+    let mock = Mock::start();
+    for limit in LIMITS {
+        let gateway = start(&mock, &format!("timeouts: {{header: 1h}}, {limit}"));
+        let mut held = Vec::new();
+        for _ in 0..3 {
+            held.push(hold(&gateway, "/api/models", "").await);
+        }
+        // Each needs a connection of its own, and the longest idle one ends.
+        for _ in 0..5 {
+            assert_eq!(status(&gateway).await, Some(200), "{limit}");
+        }
+        let mut rest = Vec::new();
+        let closed = timeout(TIMEOUT, held[0].read_to_end(&mut rest)).await;
+        assert!(closed.is_ok(), "{limit}: it is still open");
+        // One that sends nothing at all makes room too.
+        let mut silent = Vec::new();
+        for _ in 0..3 {
+            silent.push(connect(gateway.address).await);
+        }
+        assert_eq!(status(&gateway).await, Some(200), "{limit}");
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_key_ends_its_connection_unless_a_right_one_came_before() {
+    let mock = Mock::start();
+    let gateway = start(&mock, "timeouts: {header: 1h}");
+    let models = "GET /v1/models HTTP/1.1\r\nhost: x\r\n";
+    for key in ["", "authorization: Bearer wrong\r\n"] {
+        let mut stream = connect(gateway.address).await;
+        let request = format!("{models}{key}\r\n");
+        stream.write_all(request.as_bytes()).await.expect("sent");
+        let mut said = String::new();
+        let closed = timeout(TIMEOUT, stream.read_to_string(&mut said)).await;
+        closed.expect("it ends").expect("text");
+        let said = said.to_ascii_lowercase();
+        assert!(said.starts_with("http/1.1 401"), "{said}");
+        assert!(said.contains("connection: close"), "{said}");
+    }
+    let mut connection = Http1Connection::connect(gateway.address).await;
+    for (key, status) in [(KEY, 200), ("wrong", 401), (KEY, 200)] {
+        let request = format!("{models}authorization: Bearer {key}\r\n\r\n");
+        connection.send(request).await;
+        let answer = connection.read_message().await.expect("an answer");
+        assert_eq!(answer.status(), status, "{key}");
     }
 }
