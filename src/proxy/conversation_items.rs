@@ -1,6 +1,6 @@
 //! References to the items of stored responses: each is replaced by the item itself.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use bytes::Bytes;
@@ -9,7 +9,7 @@ use super::conversation_store::ConversationScope;
 use super::large_body;
 use crate::formats::ConversationCodec;
 use crate::json::{Edit, replace};
-use crate::model::ApiError;
+use crate::model::{ApiError, truncated};
 use crate::runtime::Conversations;
 
 /// The most responses that one request has restored for its references.
@@ -45,7 +45,11 @@ pub(super) fn resolve_items(
         size: 0,
     };
     let (mut edits, mut length, mut foreign) = (Vec::new(), body.len(), None);
+    let mut seen = HashSet::new();
     for reference in codec.item_references(body, added) {
+        if !seen.insert(reference.item_id.clone()) {
+            return Err(referred_twice(&reference.item_id));
+        }
         match responses.item(&reference.item_id)? {
             Some(item) => {
                 length += item.len();
@@ -68,6 +72,13 @@ pub(super) fn resolve_items(
         missing: responses.missing,
         foreign,
     })
+}
+
+/// The error for a reference that stands there twice: a short body could stand for a very long one.
+fn referred_twice(item_id: &str) -> ApiError {
+    let item_id = truncated(item_id);
+    let message = format!("input: the item `{item_id}` is referred to twice; refer to it once");
+    ApiError::invalid(message).at("input")
 }
 
 /// The items of the responses that a request refers to; each response is loaded once.

@@ -139,9 +139,12 @@ async fn an_expanded_conversation_counts_by_its_whole_size() {
     respond_with_room(&gateway, &short).await;
     // References are counted as the items that they stand for.
     let long = json!({"model": "same-chat", "input": "mock:long=120000"});
-    let long = respond_with_room(&gateway, &long).await.json();
-    let reference = json!({"type": "item_reference", "id": long["output"][0]["id"]});
-    let body = json!({"model": "same-chat", "input": [reference, reference]});
+    let mut references = Vec::new();
+    for _ in 0..2 {
+        let long = respond_with_room(&gateway, &long).await.json();
+        references.push(json!({"type": "item_reference", "id": long["output"][0]["id"]}));
+    }
+    let body = json!({"model": "same-chat", "input": references});
     let response = respond(&gateway, KEY, body.to_string()).await;
     assert_eq!(response.status, 503, "{}", response.text());
 }

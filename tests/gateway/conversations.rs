@@ -424,6 +424,15 @@ async fn items_of_a_stored_response_can_be_referred_to_by_their_ids() {
                 "{list}"
             );
 
+            // A short body would stand for a very long one.
+            let mut twice = second.clone();
+            let items = twice["input"].as_array_mut().expect("a list");
+            items.push(items[1].clone());
+            let refused = respond(&gateway, &twice).await;
+            assert_eq!(refused.status, 400, "{}", refused.text());
+            let message = refused.error("responses");
+            assert!(message.contains("is referred to twice"), "{message}");
+
             let theirs = client()
                 .post(gateway.url("/v1/responses"))
                 .bearer_auth("key-of-some")
