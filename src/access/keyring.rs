@@ -109,9 +109,7 @@ impl Keyring {
         match lookup.await.as_ref().map_err(|outcome| &**outcome) {
             Ok(()) => Err(invalid_key()),
             Err(LookupOutcome::Found(cached)) => usable(cached, snapshot),
-            Err(LookupOutcome::TooMany) => {
-                Err(try_later("too many unknown API keys are being tried"))
-            }
+            Err(LookupOutcome::TooMany) => Err(too_many_unknown()),
             Err(LookupOutcome::Failed) => Err(try_later("the API key cannot be looked up now")),
         }
     }
@@ -282,6 +280,15 @@ fn usable(cached: &CachedKey, snapshot: &Snapshot) -> Result<Arc<Key>, ApiError>
 fn try_later(reason: &str) -> ApiError {
     let api_error = ApiError::new(ApiErrorKind::Overloaded, format!("{reason}; try again"));
     retry_after(api_error, RETRY_SOON)
+}
+
+/// The store is well, and is not asked for more keys than it should look for.
+fn too_many_unknown() -> ApiError {
+    let message = "too many unknown API keys are being tried; try again";
+    retry_after(
+        ApiError::new(ApiErrorKind::RateLimited, message),
+        RETRY_SOON,
+    )
 }
 
 impl CachedKeys {
