@@ -83,6 +83,18 @@ impl CloudEmbeddings {
             input_tokens: input_tokens.filter(|tokens| *tokens > 0),
         })
     }
+
+    /// Returns the tokens that a response counts, also where nothing else of it can be used.
+    pub fn reported_tokens(self, body: &[u8]) -> Option<u64> {
+        let tokens = match self {
+            CloudEmbeddings::Vertex => vertex_vectors(body).ok()?.1,
+            CloudEmbeddings::Bedrock => {
+                let response: BedrockVectors<'_> = decode_response_body(body).ok()?;
+                response.input_tokens.map(|count| count.0)
+            }
+        };
+        tokens.filter(|tokens| *tokens > 0)
+    }
 }
 
 fn too_many(inputs: usize, most: usize) -> ApiError {

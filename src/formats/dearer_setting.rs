@@ -1,5 +1,6 @@
 //! Settings of a request for which an upstream has other prices: a faster service, or one in a certain place.
 
+use super::multipart::MultipartField;
 use crate::json::UniqueField;
 use crate::model::truncated;
 
@@ -14,6 +15,31 @@ pub struct DearerSetting {
 
 /// The service tiers of the chat and responses formats that cost no more than the prices of a model.
 pub(super) const USUAL_TIERS: &[&str] = &["default", "auto", "flex", "standard", "on_demand"];
+
+/// The fields of a body that choose another service, in most formats.
+pub(super) const DEARER_FIELDS: &[&[&str]] = &[&["service_tier"], &["speed"], &["inference_geo"]];
+
+/// Their values that have the usual prices.
+pub(super) const USUAL_VALUES: &[&[&str]] = &[USUAL_TIERS, &["standard"], &["global"]];
+
+/// Finds the first field of a form with another value than the usual ones, however it is spelled.
+pub(super) fn find_dearer_in_form(fields: &[MultipartField<'_>]) -> Option<DearerSetting> {
+    let settings = || DEARER_FIELDS.iter().zip(USUAL_VALUES);
+    fields.iter().find_map(|field| {
+        let name = field.name.trim_end_matches("[]").replace('_', "");
+        let (names, usual) = settings().find(|(names, _)| {
+            let known = names[0].replace('_', "");
+            known.eq_ignore_ascii_case(&name)
+        })?;
+        let value = String::from_utf8_lossy(field.value);
+        let is_usual = usual.iter().any(|usual| usual.eq_ignore_ascii_case(&value));
+        (!is_usual).then(|| DearerSetting {
+            field: names[0],
+            value: truncated(&value).into_owned(),
+            usual: usual[0],
+        })
+    })
+}
 
 /// Finds the first field with another value than the usual ones, of which the first is recommended. Their case does not
 /// matter.
@@ -101,7 +127,38 @@ mod tests {
                 Some(("service_tier", "priority")),
             ),
             (Format::Native, r#"{"serviceTier":"STANDARD"}"#, None),
+            (Format::Chat, r#"{"speed":"fast"}"#, Some(("speed", "fast"))),
+            (
+                Format::Responses,
+                r#"{"inference_geo":"us"}"#,
+                Some(("inference_geo", "us")),
+            ),
             (Format::Images, r#"{"prompt":"x"}"#, None),
+            (
+                Format::Images,
+                r#"{"service_tier":"priority"}"#,
+                Some(("service_tier", "priority")),
+            ),
+            (
+                Format::Images,
+                r#"{"speed":"fast"}"#,
+                Some(("speed", "fast")),
+            ),
+            (
+                Format::Images,
+                r#"{"service_tier":"auto","speed":"standard"}"#,
+                None,
+            ),
+            (
+                Format::Images,
+                "--b\r\nContent-Disposition: form-data; name=\"Service_Tier\"\r\n\r\npriority\r\n--b--\r\n",
+                Some(("service_tier", "priority")),
+            ),
+            (
+                Format::Images,
+                "--b\r\nContent-Disposition: form-data; name=\"service_tier\"\r\n\r\nAuto\r\n--b--\r\n",
+                None,
+            ),
         ] {
             let findings = format.codec().findings(body.as_bytes());
             let setting = findings.dearer_setting().expect(body);
@@ -111,6 +168,7 @@ mod tests {
         for (format, body) in [
             (Format::Messages, r#"{"speed":"standard","speed":"fast"}"#),
             (Format::Messages, r#"{"Speed":"fast"}"#),
+            (Format::Images, r#"{"Service_tier":"priority"}"#),
             (
                 Format::Native,
                 r#"{"serviceTier":"standard","service_tier":"priority"}"#,

@@ -8,7 +8,7 @@ mod chat;
 mod closed_object;
 mod cloud_embeddings;
 mod codec;
-mod content_bytes;
+mod content_tokens;
 mod conversation_codec;
 mod dearer_setting;
 mod embedding_codec;
@@ -36,6 +36,7 @@ mod request_options;
 mod response_observer;
 mod responses;
 mod signatures;
+mod text_tokens;
 mod token_count;
 mod token_counter;
 mod token_input;
@@ -50,7 +51,7 @@ use body::{
 pub use capabilities::{Capabilities, MessagesVersion, SearchUse, ThinkingStyle};
 pub use cloud_embeddings::CloudEmbeddings;
 pub use codec::{Codec, StreamDecoder, StreamEncoder};
-pub use content_bytes::ContentBytes;
+pub use content_tokens::ContentTokens;
 pub use conversation_codec::{ConversationCodec, ConversationItems, ItemReference};
 pub use dearer_setting::DearerSetting;
 pub use embedding_codec::{EmbeddingCodec, EmbeddingOptions, EmbeddingSummary, ObservedEmbeddings};
@@ -74,6 +75,7 @@ pub use request_options::{
     RequestHead, ResponseOptions, RoutingFields, UpstreamTarget,
 };
 pub use response_observer::{InterruptedStream, Observation, ResponseObserver};
+pub use text_tokens::estimate_json_tokens;
 pub use token_counter::{CountTokensRequest, TokenCounter};
 pub use token_input::InputSummary;
 pub use tool_name_rule::ToolNameRule;

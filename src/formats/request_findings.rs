@@ -15,6 +15,8 @@ pub struct RequestFindings {
     pub other_model: Option<String>,
     /// The input is all in the body, and all text. `false`: not for sure.
     pub has_only_text: bool,
+    /// It has tools or a schema of the output, for which an upstream adds to the prompt by itself.
+    pub has_prompting_field: bool,
     /// It has an item that stands for one which the upstream keeps, or may have one.
     pub(super) has_stored_item: bool,
     /// The setting for which an upstream may charge more than the prices of the model.
@@ -51,6 +53,7 @@ impl RequestFindings {
             unknown_field: scan.unknown_field,
             other_model: scan.other_model,
             has_only_text: scan.is_text,
+            has_prompting_field: scan.has_prompting_field,
             has_stored_item: scan.has_stored_item,
             refused: scan.refused,
         }

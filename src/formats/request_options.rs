@@ -279,6 +279,8 @@ pub struct OutputLimit {
     /// Tokens of each choice; `None`: the request sets no limit.
     pub output: Option<u64>,
     pub choices: u64,
+    /// The field with a limit of 0 beside a field with another one: an upstream that heeds the first may take it for none.
+    pub zero_field: Option<&'static str>,
 }
 
 impl Default for OutputLimit {
@@ -293,6 +295,7 @@ impl OutputLimit {
         OutputLimit {
             output: output.filter(|output| *output > 0),
             choices: choices.unwrap_or(1).max(1),
+            zero_field: None,
         }
     }
 }

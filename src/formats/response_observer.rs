@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::content_bytes::ContentBytes;
+use super::content_tokens::ContentTokens;
 use crate::model::{ApiError, Usage};
 
 /// What is known of a response so far.
@@ -10,7 +10,7 @@ use crate::model::{ApiError, Usage};
 pub struct ResponseObserver {
     pub usage: Option<Usage>,
     /// The content that came after that usage was reported.
-    pub uncounted: ContentBytes,
+    pub uncounted: ContentTokens,
     /// The event that opens the response has come, in formats that have one.
     pub started: bool,
     /// Content has come, not only the frame around it.
@@ -32,7 +32,7 @@ pub struct ResponseObserver {
     pub(super) appeared: u128,
     pub(super) completed: u128,
     /// The content before the item that is under way, in formats whose items come once more when they are done.
-    pub(super) before_item: ContentBytes,
+    pub(super) before_item: ContentTokens,
     /// The sequence number of the next event, in formats that count them.
     pub(super) next_event: u64,
     /// Id and time of the response, in formats whose responses can be continued from.
@@ -71,7 +71,7 @@ impl ResponseObserver {
     pub fn record_usage(&mut self, usage: Usage) {
         let counts_text = usage.output > usage.thinking;
         if counts_text {
-            self.uncounted = ContentBytes::default();
+            self.uncounted = ContentTokens::default();
         } else if usage.thinking > 0 {
             self.uncounted.forget_reasoning();
         }
@@ -105,6 +105,12 @@ impl ResponseObserver {
     pub fn content_counts(&self) -> (u64, u64) {
         let usage = self.usage.unwrap_or_default();
         (self.uncounted.total(), usage.output)
+    }
+
+    /// Tells whether reasoning has come: there may be more of it than is shown.
+    pub fn has_reasoning(&self) -> bool {
+        let counted = self.usage.is_some_and(|usage| usage.thinking > 0);
+        counted || self.uncounted.reasoning_tokens() > 0
     }
 
     /// Tells whether the content is complete and its usage is still to come.

@@ -21,10 +21,12 @@ pub struct BodyScan<'a> {
     pub other_model: Option<String>,
     /// Has no fields but those of text.
     pub is_text: bool,
+    /// It has a field for which an upstream adds to the prompt by itself, such as tools.
+    pub has_prompting_field: bool,
     /// It has an item of the type that an upstream may keep, with an `id` and without its content.
     pub has_stored_item: bool,
     /// The wanted fields of the body itself, in the order of their names.
-    pub wanted: SmallVec<[UniqueField<'a>; 6]>,
+    pub wanted: SmallVec<[UniqueField<'a>; 8]>,
     /// The error for one of them that stands there twice, or in another case.
     pub refused: Option<ApiError>,
 }
@@ -108,6 +110,7 @@ impl<'a> BodyScanner<'_, 'a> {
             if let Some(at) = entry.wanted {
                 self.keep_wanted(at, name, reader);
             }
+            self.found.has_prompting_field |= self.index.known.prompting.contains(&name);
             match entry.is_opaque {
                 true => reader.skip(),
                 false => {

@@ -21,6 +21,8 @@ pub struct KnownFields {
     pub placed: &'static [PlacedFields],
     /// The fields of the body itself whose values are wanted, each with all of its names.
     pub wanted: &'static [&'static [&'static str]],
+    /// The fields of the body itself for which an upstream adds to the prompt by itself.
+    pub prompting: &'static [&'static str],
     /// The field of the body itself that has the turns of the conversation, in which no model is looked for.
     pub turns: Option<&'static str>,
     /// The type of items that an upstream may keep under their `id`, and the field that has all of one.
@@ -46,6 +48,7 @@ pub const NO_FIELDS: KnownFields = KnownFields {
     types: &[],
     placed: &[],
     wanted: &[],
+    prompting: &[],
     turns: None,
     stored: None,
     base: None,

@@ -52,6 +52,9 @@ pub(super) fn reserve(
         return Err(unknown_price(&key.name, setting));
     }
     let limit = request.output_limit;
+    if let Some(field) = limit.zero_field {
+        return Err(ambiguous_limit(&key.name, field));
+    }
     let traits = ctx.route.model_traits();
     let body = &ctx.route.body;
     let estimate = request.estimate(ctx.client.codec(), &traits, body);
@@ -132,6 +135,15 @@ fn unknown_price(key: &str, setting: &DearerSetting) -> ApiError {
          it out, or set it to `{usual}`"
     );
     ApiError::invalid(message).at(*field)
+}
+
+/// The error for a limit of 0 beside another one: it stands for no output, or for no limit.
+fn ambiguous_limit(key: &str, field: &'static str) -> ApiError {
+    let message = format!(
+        "{field}: an upstream may take a limit of 0 for none, whatever the other limit of the request, and the API key `{key}` \
+         has a spending cap; leave it out"
+    );
+    ApiError::invalid(message).at(field)
 }
 
 /// The most input that an attempt may be billed for.
@@ -217,8 +229,9 @@ pub(super) fn keep_cost(ctx: &mut RequestContext) -> Option<Money> {
     if !(ctx.billing.is_reserved() && ctx.attempt.is_unusable()) {
         return None;
     }
+    let of_attempt = cost_of_attempt(ctx);
     ctx.billing.set_earlier(compute_cost(ctx));
-    cost_of_attempt(ctx)?.cost
+    of_attempt?.cost
 }
 
 fn compute_cost(ctx: &RequestContext) -> Option<RequestCost> {
@@ -235,6 +248,9 @@ fn cost_of_attempt(ctx: &RequestContext) -> Option<RequestCost> {
     let took = ctx.attempt.sent_at().map(|since| since.elapsed());
     let took = milliseconds(took.unwrap_or_default());
     let reserved = ctx.billing.reserved().filter(|_| unread.is_some());
+    // What is reserved for earlier attempts is theirs.
+    let earlier = ctx.billing.earlier().and_then(|earlier| earlier.cost);
+    let reserved = reserved.map(|all| all.saturating_sub(earlier.unwrap_or_default()));
     Some(RequestCost {
         metered,
         cost: prices.map(|prices| {
@@ -250,7 +266,8 @@ fn cost_of_attempt(ctx: &RequestContext) -> Option<RequestCost> {
 fn unread(ctx: &RequestContext) -> Option<MeasuredUsage> {
     let translator = ctx.response.translator.as_ref();
     let is_unread = translator.is_some_and(|translator| translator.observer().is_unread);
-    let is_unread = (is_unread || ctx.client.is_given_up()) && ctx.billing.is_reserved();
+    let is_unread = is_unread || ctx.attempt.is_unread() || ctx.client.is_given_up();
+    let is_unread = is_unread && ctx.billing.is_reserved();
     let (attempt, request) = (ctx.route.current()?, ctx.route.request()?);
     let limit = request.output_limit;
     is_unread.then(|| MeasuredUsage {

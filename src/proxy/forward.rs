@@ -24,6 +24,7 @@ use super::upstream::pool::UpstreamConnection;
 use super::upstream::response_header;
 use super::upstream::session::{self, UpstreamRequest};
 use super::upstream_request::{place_fields, set_target_and_length};
+use super::upstream_response::is_answer;
 use crate::metrics::FailureCause;
 use crate::model::{ApiError, Money};
 
@@ -248,7 +249,12 @@ impl Gateway {
         let header = upstream.response_header().ok_or_else(no_attempt)?;
         let mut header = response_header::allowed(header);
         let limit = ctx.snapshot.server.body_limit;
-        let decompressor = Decompressor::new(response_header::content_encoding(&header), limit)?;
+        let coding = response_header::content_encoding(&header);
+        let decompressor = Decompressor::new(coding, limit).inspect_err(|_| {
+            if is_answer(header.status) {
+                ctx.attempt.set_unread();
+            }
+        })?;
         self.upstream_response_filter(session, &mut header, ctx)
             .await?;
         self.respond(session, ctx, upstream, header, decompressor)

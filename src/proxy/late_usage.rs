@@ -154,11 +154,16 @@ async fn read(
             return;
         };
         (limits.bytes, silence) = (rest, limits.idle);
-        let Ok(chunk) = decompressor.decompress(chunk) else {
-            return;
-        };
-        if !observe(ctx, chunk, end) || end {
-            return;
+        // What the upstream has generated beyond what cannot be read is not known.
+        let is_guess = limits.is_to_the_end && !end;
+        match decompressor.decompress(chunk) {
+            Ok(chunk) => {
+                if !observe(ctx, chunk, end, is_guess) || end {
+                    return;
+                }
+            }
+            Err(_) if limits.is_to_the_end => return ctx.attempt.set_unread(),
+            Err(_) => return,
         }
     }
 }
@@ -168,8 +173,8 @@ fn is_awaited(ctx: &RequestContext, limits: &ReadLimits) -> bool {
     translator.is_some_and(|translator| limits.is_awaited(translator.observer()))
 }
 
-/// Observes a chunk that nobody gets; `false`: nothing that follows can be read.
-fn observe(ctx: &mut RequestContext, mut chunk: Option<Bytes>, end: bool) -> bool {
+/// Observes a chunk that nobody gets; `false`: nothing that follows can be read. `is_guess`: then nobody knows what was generated.
+fn observe(ctx: &mut RequestContext, mut chunk: Option<Bytes>, end: bool, is_guess: bool) -> bool {
     let length = chunk.as_ref().map_or(0, Bytes::len);
     if upstream_response::count_memory(ctx, length).is_err() {
         return false;
@@ -178,5 +183,9 @@ fn observe(ctx: &mut RequestContext, mut chunk: Option<Bytes>, end: bool) -> boo
         return false;
     };
     let size = translator.buffered() + length;
-    large_body::process(size, || translator.translate_chunk(&mut chunk, end)).is_ok()
+    let translated = large_body::process(size, || translator.translate_chunk(&mut chunk, end));
+    if translated.is_err() && is_guess {
+        translator.set_unread();
+    }
+    translated.is_ok()
 }

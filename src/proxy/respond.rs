@@ -99,7 +99,7 @@ impl Gateway {
             let chunk = late_usage::run_step(session, &mut ctx.client, end, reading).await?;
             limit = idle_timeout(ctx);
             let end = chunk.is_none();
-            let mut chunk = decompressor.decompress(chunk)?;
+            let mut chunk = decompress(ctx, &mut decompressor, chunk)?;
             self.response_body_filter(session, &mut chunk, end, ctx)?;
             if end {
                 break chunk.unwrap_or_default();
@@ -203,9 +203,9 @@ impl Gateway {
             chunk => chunk?,
         };
         let end = chunk.is_none();
-        let mut chunk = match decompressor.decompress(chunk) {
-            Err(_) if end && is_complete(ctx) => None,
-            chunk => chunk?,
+        let mut chunk = match is_complete(ctx) && end {
+            true => decompressor.decompress(chunk).unwrap_or_default(),
+            false => decompress(ctx, decompressor, chunk)?,
         };
         let filtered = self.response_body_filter(session, &mut chunk, end, ctx);
         if let Some(chunk) = chunk {
@@ -288,6 +288,19 @@ impl Gateway {
         let body = redacted.unwrap_or_else(|| body.to_vec());
         local::respond_json(session, ctx, status, body, fields).await
     }
+}
+
+/// Decompresses a chunk of a response of success. One that cannot be read may have cost whatever was reserved.
+fn decompress(
+    ctx: &mut RequestContext,
+    decompressor: &mut Decompressor,
+    chunk: Option<Bytes>,
+) -> Result<Option<Bytes>> {
+    let decompressed = decompressor.decompress(chunk);
+    if decompressed.is_err() {
+        ctx.attempt.set_unread();
+    }
+    decompressed
 }
 
 fn first_byte_timeout(ctx: &RequestContext) -> Option<Duration> {

@@ -30,9 +30,10 @@ impl Gateway {
         header: &mut ResponseHeader,
         ctx: &mut RequestContext,
     ) -> Result<()> {
-        if header.status != StatusCode::OK {
+        if !is_answer(header.status) {
             return Ok(());
         }
+        header.set_status(StatusCode::OK)?;
         let state = ctx.attempt.take_translation_state();
         let (Some(request), Some(attempt)) = (ctx.route.request(), ctx.route.current()) else {
             return Ok(());
@@ -48,6 +49,10 @@ impl Gateway {
         let chosen = choose(client, upstream, request, options, content_type, limit);
         let mut translator = match chosen {
             Ok(translator) => translator,
+            // What it reports is paid for.
+            Err(_) if ctx.billing.is_reserved() => {
+                ResponseTranslator::of_unexpected(client, upstream, request, content_type, limit)
+            }
             Err(api_error) => {
                 self.upstream_failed(ctx, FailureCause::Malformed, &api_error);
                 return Err(ctx.set_error(api_error));
@@ -99,6 +104,9 @@ impl Gateway {
             && let Some(redacted) = redact::redact(&attempt.upstream, chunk)
         {
             *body = Some(redacted.into());
+        }
+        if let Some(translator) = &ctx.response.translator {
+            translator.frame_chunk(body);
         }
         // An error that comes before any content can still be answered by another upstream.
         let early = sent_error.filter(|_| !begun && !ctx.response.header_sent());
@@ -265,6 +273,12 @@ pub(super) fn passes_through(api_error: &ApiError, status: u16, body: &[u8]) -> 
 /// server.
 pub(super) fn is_unknown_path(format: Format, status: u16, body: &[u8]) -> bool {
     matches!(status, 404 | 405) && !format.codec().is_error_body(body)
+}
+
+/// Whether a response of this status has what was asked for. Some upstreams say that they have created it.
+pub(super) fn is_answer(status: StatusCode) -> bool {
+    let is_empty = matches!(status, StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT);
+    status.is_success() && !is_empty
 }
 
 /// Whether a status is a failure of the upstream: a client's own mistake is none.

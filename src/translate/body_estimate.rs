@@ -1,6 +1,6 @@
 //! Estimates the tokens of a request from the size of its body.
 
-use crate::formats::{Codec, InputSummary, RequestFindings, RequestHead};
+use crate::formats::{Codec, InputSummary, RequestFindings, RequestHead, estimate_json_tokens};
 use crate::model::InputMedia;
 
 /// The bytes of a token in most languages, on average.
@@ -10,6 +10,8 @@ pub(super) const BYTES_PER_TOKEN: u64 = 4;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BodyEstimate {
     text: u64,
+    /// The tokens of the text, where it was read for them.
+    read_tokens: Option<u64>,
     /// Tokens that the body has as numbers.
     token_ids: u64,
     pages: u64,
@@ -22,6 +24,8 @@ pub struct BodyEstimate {
     /// There may be more input than the body holds, at an upstream of the client's format: the body has
     /// something that only such an upstream knows.
     is_unknown: bool,
+    /// The upstream adds to the prompt by itself.
+    has_vendor_prompt: bool,
 }
 
 /// The most samples of a body, and the shortest section that may be data.
@@ -34,10 +38,17 @@ const SAMPLE: usize = 48;
 const TOKENS_PER_PAGE: u64 = 1000;
 const BYTES_PER_PAGE: u64 = (64 << 10) / 3 * 4;
 
+/// The bytes of base64 that would be a token, were they text.
+const BASE64_PER_TOKEN: u64 = 2;
+
 /// The likely tokens of an image behind a URL, and those of the largest, however few bytes it has: models scale larger ones
 /// down.
 const TOKENS_PER_LINK: u64 = 1000;
 const MAX_TOKENS_PER_IMAGE: u64 = 5000;
+
+/// The most that an upstream adds to a prompt with tools or a schema of the output. Anthropic documents up to 530 tokens for tools,
+/// the others tell nothing; twice that leaves room for new models.
+const MAX_VENDOR_PROMPT: u64 = 1024;
 
 impl BodyEstimate {
     /// Estimates by samples of the body, where nothing is paid by it: an image of 20 MiB need not be
@@ -69,14 +80,33 @@ impl BodyEstimate {
         findings: &RequestFindings,
     ) -> BodyEstimate {
         // Most requests are of this kind, and decoding them would cost more than all else that is done for a cap.
+        let has_vendor_prompt = findings.has_prompting_field;
         if findings.has_only_text {
-            return BodyEstimate::of(body, &InputMedia::default());
+            return BodyEstimate {
+                has_vendor_prompt,
+                ..BodyEstimate::of(body, &InputMedia::default()).read(body)
+            };
         }
         let media = codec.input_media(head, body);
         BodyEstimate {
             is_unknown: media.is_err() || findings.unknown_field.is_some(),
-            ..BodyEstimate::of(body, &media.unwrap_or_default())
+            has_vendor_prompt,
+            ..BodyEstimate::of(body, &media.unwrap_or_default()).read(body)
         }
+    }
+
+    /// Counts the tokens of the text by its characters: whoever leaves before the upstream has counted them pays by this.
+    fn read(mut self, body: &[u8]) -> BodyEstimate {
+        let data = (body.len() as u64).saturating_sub(self.text);
+        let tokens = estimate_json_tokens(body);
+        self.read_tokens = Some(match data {
+            0 => tokens,
+            _ => tokens
+                .saturating_sub(data.div_ceil(BASE64_PER_TOKEN))
+                .max(likely_tokens_of_text(self.text))
+                .min(max_tokens_of_text(self.text)),
+        });
+        self
     }
 
     /// Counts the input of a request beside conversations, which is text in its body unless the summary says otherwise.
@@ -112,7 +142,9 @@ impl BodyEstimate {
     /// Returns the likely number of tokens.
     pub fn tokens(self) -> u64 {
         let links = self.linked_images * TOKENS_PER_LINK;
-        likely_tokens_of_text(self.text) + self.token_ids + self.data_tokens() + links
+        let likely = || likely_tokens_of_text(self.text);
+        let text = self.read_tokens.unwrap_or_else(likely);
+        text + self.token_ids + self.data_tokens() + links
     }
 
     /// Returns the most tokens of the body, and of the images that it links to. `per_image`: the most that the model counts an
@@ -120,8 +152,12 @@ impl BodyEstimate {
     pub fn max_tokens(self, per_image: Option<u64>) -> u64 {
         let images = self.linked_images + self.media;
         let images = images.saturating_mul(per_image.unwrap_or(MAX_TOKENS_PER_IMAGE));
-        let rest = max_tokens_of_text(self.text) + self.token_ids + self.data_tokens();
-        images.saturating_add(rest)
+        let vendor_prompt = match self.has_vendor_prompt {
+            true => MAX_VENDOR_PROMPT,
+            false => 0,
+        };
+        let text = max_tokens_of_text(self.text) + vendor_prompt;
+        images.saturating_add(text + self.token_ids + self.data_tokens())
     }
 
     const fn data_tokens(self) -> u64 {
@@ -193,6 +229,37 @@ mod tests {
             }
         }
         assert_eq!(BodyEstimate::sampled(b"").max_tokens(None), 0);
+    }
+
+    #[test]
+    fn text_of_short_tokens_is_read_for_a_cap() {
+        let findings = RequestFindings::default();
+        let tokens = |body: &str| {
+            let (codec, head) = (Format::Chat.codec(), RequestHead::default());
+            let estimate = BodyEstimate::with_unseen(codec, &head, body.as_bytes(), &findings);
+            assert!(estimate.tokens() <= estimate.max_tokens(None), "{body}");
+            estimate.tokens()
+        };
+        let body = |content: &str| {
+            format!(r#"{{"model":"m","messages":[{{"role":"user","content":{content}}}]}}"#)
+        };
+        let plain = |text: &str| body(&format!("\"{text}\""));
+        let empty = tokens(&plain(""));
+        for (text, expected) in [("7", 1000), ("word", 1000), ("今", 1000), (r"\u4eca", 1000)] {
+            assert_eq!(
+                tokens(&plain(&text.repeat(1000))) - empty,
+                expected,
+                "{text}"
+            );
+        }
+        // What is data counts as such.
+        let data = "iVBORw0K+/9a".repeat(10_000);
+        let image = format!(
+            r#"[{{"type":"image_url","image_url":{{"url":"data:image/png;base64,{data}"}}}}]"#
+        );
+        let pages = (data.len() as u64).div_ceil(BYTES_PER_PAGE) * TOKENS_PER_PAGE;
+        let read = tokens(&body(&image));
+        assert!((pages..pages + 150).contains(&read), "{read}");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::body_estimate::BodyEstimate;
 use super::request_summary::RequestSummary;
+use super::upstream_error::decode_bare_error;
 use crate::formats::{
     CloudEmbeddings, EmbedMethod, EmbeddingCodec, EmbeddingOptions, EmbeddingSummary,
     ResponseObserver, UpstreamTarget,
@@ -106,6 +107,8 @@ impl EmbeddingBody {
             Some(cloud) => cloud.decode_response(body)?,
             None => codec(self.from)?.decode_embeddings(body)?,
         };
+        // What it reports is paid for, also if a vector is missing.
+        observer.usage = embeddings.input_tokens.map(usage_of_input);
         self.check(embeddings.vectors.len())?;
         record(embeddings.input_tokens, observer);
         Ok(codec(self.to)?.encode_embeddings(&embeddings, &self.options))
@@ -113,7 +116,15 @@ impl EmbeddingBody {
 
     /// Returns the usage of a response that cannot be used.
     pub(super) fn reported_usage(&self, body: &[u8]) -> Option<Usage> {
-        self.from.codec().reported_usage(body)
+        match self.cloud {
+            Some(cloud) => cloud.reported_tokens(body).map(usage_of_input),
+            None => self.from.codec().reported_usage(body),
+        }
+    }
+
+    /// Tells whether a response of success is an error, which costs nothing.
+    pub(super) fn is_error(&self, body: &[u8]) -> bool {
+        decode_bare_error(self.from.codec(), body).is_some()
     }
 
     /// Checks that each input has its vector.
@@ -129,12 +140,16 @@ impl EmbeddingBody {
 
 fn record(input_tokens: Option<u64>, observer: &mut ResponseObserver) {
     if let Some(input) = input_tokens {
-        observer.record_usage(Usage {
-            input,
-            ..Usage::default()
-        });
+        observer.record_usage(usage_of_input(input));
     }
     (observer.has_content, observer.ended) = (true, true);
+}
+
+fn usage_of_input(input: u64) -> Usage {
+    Usage {
+        input,
+        ..Usage::default()
+    }
 }
 
 /// Returns the codec of a format that is known to have one.

@@ -174,7 +174,7 @@ impl JsonBody {
             let finished = self.finish(&body, observer);
             if finished.is_err() && observer.usage.is_none() {
                 observer.usage = self.reported_usage(&body);
-                observer.is_unread = observer.usage.is_none() && is_unreadable_object(&body);
+                observer.is_unread = observer.usage.is_none() && self.is_unread(&body);
             }
             let mut chunks = match finished? {
                 FinishedDocument::Translated(translated) => Bytes::from(translated).into(),
@@ -218,6 +218,16 @@ impl JsonBody {
         }
     }
 
+    /// Tells whether a document that cannot be used, and reports no usage, may have cost something all the same.
+    fn is_unread(&self, body: &[u8]) -> bool {
+        match &self.mode {
+            // They cost their input, and hardly any upstream counts it.
+            JsonBodyMode::Embeddings(embeddings, _) => !embeddings.is_error(body),
+            JsonBodyMode::CountTokens { .. } => false,
+            _ => is_unreadable_object(body),
+        }
+    }
+
     fn finish(
         &mut self,
         body: &[u8],
@@ -254,7 +264,7 @@ impl JsonBody {
             JsonBodyMode::Passthrough(format, _) => {
                 let observation = format.codec().observe_response(body, observer)?;
                 if observer.usage.unwrap_or_default().is_blank() {
-                    observer.uncounted = usage::content_bytes_of_body(format.codec(), body);
+                    observer.uncounted = usage::content_tokens_of_body(format.codec(), body);
                 }
                 Ok(FinishedDocument::Passthrough(observation.model))
             }
@@ -266,7 +276,7 @@ impl JsonBody {
                 observer.images = usage::count_images(&response);
                 to.codec().check_response(&response)?;
                 if observer.usage.unwrap_or_default().is_blank() {
-                    observer.uncounted = usage::content_bytes(&response);
+                    observer.uncounted = usage::content_tokens(&response);
                 }
                 (observer.has_content, observer.ended) = (true, true);
                 if !to.codec().clients_return_signatures() {
@@ -297,12 +307,16 @@ impl JsonBodyMode {
 /// Tells whether a document was meant as an object and cannot be read as one, such as one that is nested too deeply.
 fn is_unreadable_object(body: &[u8]) -> bool {
     let body = body.trim_ascii();
-    let is_object = body.starts_with(b"{") && body.ends_with(b"}");
+    body.starts_with(b"{") && body.ends_with(b"}") && is_unreadable(body)
+}
+
+/// Tells whether a document cannot be read as JSON.
+pub(super) fn is_unreadable(body: &[u8]) -> bool {
     let is_readable = |text: &str| {
         let mut reader = JsonReader::new(text);
         reader.skip().and_then(|()| reader.end()).is_ok()
     };
-    is_object && !str::from_utf8(body).is_ok_and(is_readable)
+    !str::from_utf8(body.trim_ascii()).is_ok_and(is_readable)
 }
 
 /// Returns a document with the client's name of the model.

@@ -18,7 +18,7 @@ mod surrogate_pairs;
 mod think_tags;
 mod token_estimate;
 mod tool_names;
-mod unexpected_json;
+mod unexpected_body;
 mod upstream_error;
 mod usage;
 

@@ -8,7 +8,7 @@ use super::passthrough::SsePassthrough;
 use super::recording;
 use super::request_summary::RequestSummary;
 use super::stream::StreamTranslator;
-use super::unexpected_json::UnexpectedJson;
+use super::unexpected_body::UnexpectedBody;
 use super::upstream_error::unexpected_content_type;
 use super::usage::{self, MeasuredUsage};
 use crate::event_stream::EVENT_STREAM;
@@ -55,8 +55,8 @@ enum ResponseHandler {
     Passthrough(SsePassthrough),
     ArrayPassthrough(ArrayPassthrough),
     Stream(StreamTranslator),
-    /// JSON in place of a stream.
-    UnexpectedJson(UnexpectedJson),
+    /// JSON in place of a stream, or anything else that is no response.
+    Unexpected(UnexpectedBody),
     /// Bytes that are not read.
     Recording,
 }
@@ -95,23 +95,15 @@ impl ResponseTranslator {
             let stream = SsePassthrough::new(codec, &summary.model, hide_usage);
             ResponseHandler::Passthrough(stream.of_endpoint(endpoint))
         } else if summary.stream && is("application/json") {
-            ResponseHandler::UnexpectedJson(UnexpectedJson::new(upstream.codec(), mime))
+            ResponseHandler::Unexpected(UnexpectedBody::new(upstream, summary, mime))
         } else {
             return Err(unexpected_content_type(mime, summary.stream));
         };
+        let codec = client.codec().conversation_codec();
         Ok(ResponseTranslator {
-            conversation_codec: client
-                .codec()
-                .conversation_codec()
-                .filter(|_| stores_response),
-            stored_response: None,
-            handler,
-            event_stream: None,
-            writes_event_stream: false,
-            client,
+            conversation_codec: codec.filter(|_| stores_response),
             is_array,
-            observer: ResponseObserver::default(),
-            limit,
+            ..ResponseTranslator::of_handler(handler, client, limit)
         })
     }
 
@@ -140,6 +132,33 @@ impl ResponseTranslator {
         Ok(translator)
     }
 
+    /// Reads a response of a content type that cannot be that of a response, for the usage that it reports.
+    pub fn of_unexpected(
+        client: Format,
+        upstream: Format,
+        summary: &RequestSummary,
+        content_type: &str,
+        limit: usize,
+    ) -> ResponseTranslator {
+        let mime = content_type.split(';').next().unwrap_or("").trim();
+        let body = UnexpectedBody::new(upstream, summary, mime);
+        ResponseTranslator::of_handler(ResponseHandler::Unexpected(body), client, limit)
+    }
+
+    fn of_handler(handler: ResponseHandler, client: Format, limit: usize) -> ResponseTranslator {
+        ResponseTranslator {
+            handler,
+            event_stream: None,
+            writes_event_stream: false,
+            client,
+            is_array: false,
+            observer: ResponseObserver::default(),
+            limit,
+            conversation_codec: None,
+            stored_response: None,
+        }
+    }
+
     /// Has a stream written as an event stream of AWS, for clients of Bedrock.
     pub fn write_event_stream(&mut self) {
         self.writes_event_stream = self.mode() == ResponseMode::Stream;
@@ -166,7 +185,7 @@ impl ResponseTranslator {
             ResponseHandler::Passthrough(stream) => stream.buffered(),
             ResponseHandler::Stream(stream) => stream.buffered(),
             ResponseHandler::ArrayPassthrough(_)
-            | ResponseHandler::UnexpectedJson(_)
+            | ResponseHandler::Unexpected(_)
             | ResponseHandler::Recording => 0,
         };
         let event_stream = self.event_stream.as_ref();
@@ -176,7 +195,7 @@ impl ResponseTranslator {
     /// Returns how much of the response must have come before any of it may be sent.
     pub fn mode(&self) -> ResponseMode {
         match self.handler {
-            ResponseHandler::Json(_) | ResponseHandler::UnexpectedJson(_) => ResponseMode::Json,
+            ResponseHandler::Json(_) | ResponseHandler::Unexpected(_) => ResponseMode::Json,
             ResponseHandler::Passthrough(_)
             | ResponseHandler::ArrayPassthrough(_)
             | ResponseHandler::Stream(_)
@@ -195,7 +214,7 @@ impl ResponseTranslator {
             ResponseHandler::Json(_)
             | ResponseHandler::Passthrough(_)
             | ResponseHandler::ArrayPassthrough(_)
-            | ResponseHandler::UnexpectedJson(_)
+            | ResponseHandler::Unexpected(_)
             | ResponseHandler::Recording => None,
         }
     }
@@ -232,7 +251,7 @@ impl ResponseTranslator {
             ResponseHandler::Stream(stream) => {
                 stream.translate_chunk(&bytes, end, self.limit, &mut self.observer, chunk)
             }
-            ResponseHandler::UnexpectedJson(json) => json.push(bytes, end, &mut self.observer),
+            ResponseHandler::Unexpected(body) => body.push(bytes, end, &mut self.observer),
             ResponseHandler::Recording => recording::push(bytes, end, &mut self.observer, chunk),
         };
         if let (Some(codec), Some(sent), true) =
@@ -244,7 +263,7 @@ impl ResponseTranslator {
                     final_response(codec, sent)
                 }
                 ResponseHandler::ArrayPassthrough(_)
-                | ResponseHandler::UnexpectedJson(_)
+                | ResponseHandler::Unexpected(_)
                 | ResponseHandler::Recording => None,
             };
             // There is only one.
@@ -252,11 +271,15 @@ impl ResponseTranslator {
                 .conversation_codec
                 .filter(|_| self.stored_response.is_none());
         }
+        translated.and(decoded)
+    }
+
+    /// Frames what was translated as the client reads it. Until then its text may change; afterwards checksums guard it.
+    pub fn frame_chunk(&self, chunk: &mut Option<Bytes>) {
         if self.writes_event_stream {
             let events = chunk.take().map(|events| encode_bedrock_events(&events));
             *chunk = events.filter(|events| !events.is_empty());
         }
-        translated.and(decoded)
     }
 
     /// Notes that the rest of the response is not read, so that its usage is not known.
@@ -271,7 +294,7 @@ impl ResponseTranslator {
             ResponseHandler::Passthrough(_)
             | ResponseHandler::ArrayPassthrough(_)
             | ResponseHandler::Stream(_)
-            | ResponseHandler::UnexpectedJson(_)
+            | ResponseHandler::Unexpected(_)
             | ResponseHandler::Recording => ChunkedBytes::default(),
         }
     }
@@ -294,7 +317,7 @@ impl ResponseTranslator {
             ResponseHandler::Stream(stream) => stream.take_signatures(),
             ResponseHandler::Passthrough(_)
             | ResponseHandler::ArrayPassthrough(_)
-            | ResponseHandler::UnexpectedJson(_)
+            | ResponseHandler::Unexpected(_)
             | ResponseHandler::Recording => None,
         }
     }
@@ -336,7 +359,7 @@ impl ResponseTranslator {
                 codec.encode_stream_error(api_error, &interrupted, &mut out);
             }
             ResponseHandler::Json(_)
-            | ResponseHandler::UnexpectedJson(_)
+            | ResponseHandler::Unexpected(_)
             | ResponseHandler::Recording => {}
         }
         out.take()
@@ -352,7 +375,7 @@ impl ResponseTranslator {
             ResponseHandler::Stream(_) => !self.is_array,
             ResponseHandler::Json(_)
             | ResponseHandler::ArrayPassthrough(_)
-            | ResponseHandler::UnexpectedJson(_)
+            | ResponseHandler::Unexpected(_)
             | ResponseHandler::Recording => false,
         };
         let mut out = SseWriter::default();

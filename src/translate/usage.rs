@@ -1,11 +1,10 @@
 //! Measures the usage of a response: the upstream's own counts, and an estimate of the rest.
 //!
 //! A stream that breaks off may have reported its usage early or not at all. The content after the
-//! last report is estimated by its bytes, so that no text is buffered.
+//! last report is estimated as it comes, so that no text is buffered.
 
-use super::body_estimate::BYTES_PER_TOKEN;
-use crate::formats::{Codec, ContentBytes, ResponseObserver};
-use crate::model::{Arguments, Block, Delta, Losses, Media, PartKind, Response, Source, Usage};
+use crate::formats::{Codec, ContentTokens, ResponseObserver};
+use crate::model::{Block, Delta, Losses, Media, PartKind, Response, Source, Usage};
 
 /// The tokens of a request and its response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,10 +38,10 @@ pub(super) fn measure(observer: &ResponseObserver, input: impl FnOnce() -> u64) 
         };
     }
     let uncounted = observer.uncounted;
-    let thinking = uncounted.all_reasoning().div_ceil(BYTES_PER_TOKEN);
-    let images = uncounted.images.div_ceil(BYTES_PER_TOKEN);
+    let thinking = uncounted.reasoning_tokens();
+    let images = uncounted.image_tokens();
     let output = thinking
-        .saturating_add(uncounted.text.div_ceil(BYTES_PER_TOKEN))
+        .saturating_add(uncounted.text_tokens())
         .saturating_add(images);
     let is_input_reported = reported.input > 0;
     MeasuredUsage {
@@ -62,57 +61,51 @@ pub(super) fn measure(observer: &ResponseObserver, input: impl FnOnce() -> u64) 
 }
 
 /// Adds a delta of a stream.
-pub(super) fn add_delta(bytes: &mut ContentBytes, in_reasoning: bool, delta: &Delta<'_>) {
+pub(super) fn add_delta(content: &mut ContentTokens, in_reasoning: bool, delta: &Delta<'_>) {
     match delta {
-        Delta::Text(text) | Delta::Arguments(text) => {
-            let length = text.len() as u64;
-            match in_reasoning {
-                true => bytes.reasoning += length,
-                false => bytes.text += length,
-            }
-        }
-        Delta::Signature(signature) => bytes.signatures += signature.data.len() as u64,
+        Delta::Text(text) | Delta::Arguments(text) => match in_reasoning {
+            true => content.add_plain_reasoning(text),
+            false => content.add_plain_text(text),
+        },
+        Delta::Signature(signature) => content.add_plain_signature(&signature.data),
         Delta::Citation(_) | Delta::Logprob(_) => {}
     }
 }
 
 /// Adds what a block of a stream holds when it is opened.
-pub(super) fn add_block(bytes: &mut ContentBytes, block: &Block<'_>) {
+pub(super) fn add_block(content: &mut ContentTokens, block: &Block<'_>) {
     match block {
-        Block::Media(media) => add_media(bytes, media),
-        Block::Call { name, .. } => bytes.text += name.len() as u64,
+        Block::Media(media) => add_media(content, media),
+        Block::Call { name, .. } => content.add_plain_text(name),
         Block::Text | Block::Refusal | Block::Reasoning => {}
     }
 }
 
-fn add_media(bytes: &mut ContentBytes, media: &Media<'_>) {
+fn add_media(content: &mut ContentTokens, media: &Media<'_>) {
     let length = match &media.source {
         Source::Base64(text) | Source::Plain(text) => text.len(),
         Source::Url(_) | Source::File(_) => 0,
     };
-    bytes.add_media(&media.mime, length as u64);
+    content.add_media(&media.mime, length as u64);
 }
 
 /// Counts the content of a JSON response.
-pub(super) fn content_bytes(response: &Response<'_>) -> ContentBytes {
-    let mut bytes = ContentBytes::default();
+pub(super) fn content_tokens(response: &Response<'_>) -> ContentTokens {
+    let mut content = ContentTokens::default();
     let parts = response.choices.iter().flat_map(|choice| &choice.parts);
     for part in parts {
         match &part.kind {
-            PartKind::Text(text) | PartKind::Refusal(text) => bytes.text += text.len() as u64,
-            PartKind::Reasoning { text, .. } => bytes.reasoning += text.len() as u64,
+            PartKind::Text(text) | PartKind::Refusal(text) => content.add_plain_text(text),
+            PartKind::Reasoning { text, .. } => content.add_plain_reasoning(text),
             PartKind::Call(call) => {
-                let arguments = match &call.arguments {
-                    Arguments::Text(text) => text.len(),
-                    Arguments::Tree(_) => call.arguments.to_text().len(),
-                };
-                bytes.text += (call.name.len() + arguments) as u64;
+                content.add_plain_text(&call.name);
+                content.add_plain_text(&call.arguments.to_text());
             }
-            PartKind::Media(media) => add_media(&mut bytes, media),
+            PartKind::Media(media) => add_media(&mut content, media),
             PartKind::Result(_) => {}
         }
     }
-    bytes
+    content
 }
 
 /// Counts the images of a response.
@@ -127,9 +120,9 @@ fn is_image(part: &PartKind<'_>) -> bool {
 
 /// Counts the content of a response that passes through. It is decoded only for this, so callers do
 /// it only for backends that report no usage.
-pub(super) fn content_bytes_of_body(codec: &dyn Codec, body: &[u8]) -> ContentBytes {
+pub(super) fn content_tokens_of_body(codec: &dyn Codec, body: &[u8]) -> ContentTokens {
     let response = codec.decode_response(body, &mut Losses::default());
-    response.as_ref().map(content_bytes).unwrap_or_default()
+    response.as_ref().map(content_tokens).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use omniglot::event_stream::EventStreamMessages;
 use omniglot_test_support::{
-    FORMATS, Gateway, KEY, Mock, Response, client, echoed_request, every_format_config, send,
+    FORMATS, Gateway, KEY, Mock, Response, client, echoed_request, every_format_config,
+    fixed_response_upstream, response_head, send,
 };
 use serde_json::{Value, json};
 
@@ -176,4 +177,38 @@ async fn version_and_betas_of_the_body_become_headers() {
     );
     let sent = echo["body"].to_string();
     assert!(!sent.contains("anthropic_"), "{sent}");
+}
+
+/// Checksums guard the frames of an event stream: what is redacted is framed afterwards.
+#[tokio::test]
+async fn an_error_in_a_stream_is_redacted_and_its_frame_is_whole() {
+    let secret = "secret-of-the-upstream";
+    let start = json!({"type": "message_start", "message": {"id": "m", "type": "message", "role": "assistant", "model": "m",
+        "content": [], "stop_reason": null, "usage": {"input_tokens": 1, "output_tokens": 1}}});
+    let block = json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}});
+    let delta = json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "hi"}});
+    let message = format!("no room for {secret}");
+    let error = json!({"type": "error", "error": {"type": "overloaded_error", "message": message}});
+    let events: String = [start, block, delta, error]
+        .iter()
+        .map(|event| {
+            format!(
+                "event: {}\ndata: {event}\n\n",
+                event["type"].as_str().expect("a type")
+            )
+        })
+        .collect();
+    let head = response_head("200 OK", "text/event-stream");
+    let address = fixed_response_upstream(vec![head, events.into_bytes()]);
+    let gateway = Gateway::start(&format!(
+        "server: {{listen: LISTEN, admin: ADMIN}}\nkeys: [{{name: all, secret: {KEY}}}]\n\
+         upstreams: [{{name: up, format: messages, base_url: \"http://{address}\", auth: {{bearer: {secret}}}}}]\n\
+         models: [{{id: m, upstreams: [{{name: up}}]}}]\n"
+    ));
+    let asked = path("m", "invoke-with-response-stream");
+    let response = post(&gateway, &asked, &body("hello")).await;
+    let events = messages(&response);
+    let all = format!("{events:?}");
+    assert!(all.contains("no room for ***"), "{all}");
+    assert!(!all.contains(secret), "{all}");
 }

@@ -236,7 +236,7 @@ async fn time_is_billed_by_the_millisecond() {
 #[tokio::test]
 async fn responses_without_usage_are_estimated() {
     let response = r#"{"id":"c","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,
-        "message":{"role":"assistant","content":"Twelve bytes"},"finish_reason":"stop"}]}"#;
+        "message":{"role":"assistant","content":"twelve bytes"},"finish_reason":"stop"}]}"#;
     let head = format!(
         "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
         response.len()

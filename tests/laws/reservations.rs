@@ -202,6 +202,13 @@ proptest! {
                 let (most, times) = (parser.allows(entries, output), parser.allows(entries, choices));
                 // Without a limit, what the model usually may write is reserved.
                 prop_assert!(limit.output.unwrap_or(0) >= most, "{parser:?} allows {most}: {text}");
+                // An upstream may take 0 for no limit: either it is replaced, or refused where it matters.
+                let finds_zero = output.iter().any(|name| {
+                    let mut found = parser.find(entries, name).into_iter();
+                    found.any(|value| matches!(value, Written::Number(_, 0)))
+                });
+                let is_told = limit.output.is_none() || limit.zero_field.is_some();
+                prop_assert!(!finds_zero || is_told, "{parser:?} finds a limit of 0: {text}");
                 prop_assert!(limit.choices >= times, "{parser:?} allows {times} choices: {text}");
             }
         }

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use crate::formats::ContentBytes;
+use crate::formats::ContentTokens;
 use crate::json::{FromJson, Present, RawJson, decode_json, from_json};
 
 from_json! {
@@ -75,7 +75,7 @@ impl PeekedDelta<'_> {
             || self.images.is_some()
     }
 
-    pub(super) fn count(&self, uncounted: &mut ContentBytes) {
+    pub(super) fn count(&self, uncounted: &mut ContentTokens) {
         uncounted.add_value(self.content);
         uncounted.add_text(self.refusal);
         if self.tool_calls.is_some() {
@@ -104,7 +104,7 @@ impl PeekedDelta<'_> {
     }
 
     /// Backends that send several of these fields send the same text in each.
-    fn count_reasoning(&self, uncounted: &mut ContentBytes) {
+    fn count_reasoning(&self, uncounted: &mut ContentTokens) {
         let plain = self.reasoning_content.or(self.reasoning);
         uncounted.add_reasoning(plain);
         if self.reasoning_details.is_none() {
@@ -120,7 +120,7 @@ impl PeekedDelta<'_> {
     }
 }
 
-fn count_call(function: Option<&PeekedFunction<'_>>, uncounted: &mut ContentBytes) {
+fn count_call(function: Option<&PeekedFunction<'_>>, uncounted: &mut ContentTokens) {
     if let Some(function) = function {
         uncounted.add_text(function.name);
         uncounted.add_text(function.arguments);
@@ -131,60 +131,62 @@ fn count_call(function: Option<&PeekedFunction<'_>>, uncounted: &mut ContentByte
 mod tests {
     use super::*;
 
-    fn counted(delta: &str) -> ContentBytes {
+    fn counted(delta: &str) -> ContentTokens {
         let delta: PeekedDelta<'_> = decode_json(delta).expect(delta);
-        let mut bytes = ContentBytes::default();
-        delta.count(&mut bytes);
-        bytes
+        let mut content = ContentTokens::default();
+        delta.count(&mut content);
+        content
     }
 
     #[test]
     fn content_of_every_kind_is_counted() {
         for (delta, text, reasoning) in [
-            (r#"{"content":"four"}"#, 4, 0),
-            (r#"{"content":[{"type":"text","text":"four"}]}"#, 31, 0),
+            (r#"{"content":"fourfour"}"#, 2, 0),
+            (r#"{"content":"\u4eca\u65e5"}"#, 2, 0),
+            (r#"{"content":[{"type":"text","text":"four"}]}"#, 12, 0),
             (
                 r#"{"tool_calls":[{"function":{"name":"f","arguments":"{}"}}]}"#,
+                2,
+                0,
+            ),
+            (
+                r#"{"tool_calls":[{"type":"custom","custom":{"name":"f","input":"fourfour"}}]}"#,
                 3,
                 0,
             ),
-            (
-                r#"{"tool_calls":[{"type":"custom","custom":{"name":"f","input":"four"}}]}"#,
-                5,
-                0,
-            ),
-            (r#"{"function_call":{"name":"f","arguments":"{}"}}"#, 3, 0),
-            (r#"{"audio":{"id":"a","transcript":"four"}}"#, 4, 0),
+            (r#"{"function_call":{"name":"f","arguments":"{}"}}"#, 2, 0),
+            (r#"{"audio":{"id":"a","transcript":"four"}}"#, 1, 0),
             (
                 r#"{"reasoning_details":[{"type":"reasoning.text","text":"four"}]}"#,
                 0,
-                4,
+                1,
             ),
             (
                 r#"{"reasoning":"four","reasoning_details":[{"text":"four"}]}"#,
                 0,
-                4,
+                1,
             ),
-            (r#"{"reasoning":"four","reasoning_content":"four"}"#, 0, 4),
+            (r#"{"reasoning":"four","reasoning_content":"four"}"#, 0, 1),
             (
                 r#"{"tool_calls":"no","function_call":"no","audio":[],"images":{},"reasoning_details":1}"#,
                 0,
                 0,
             ),
         ] {
-            let bytes = counted(delta);
-            assert_eq!((bytes.text, bytes.reasoning), (text, reasoning), "{delta}");
+            let content = counted(delta);
+            let tokens = (content.text_tokens(), content.reasoning_tokens());
+            assert_eq!(tokens, (text, reasoning), "{delta}");
         }
         let images = counted(r#"{"images":[{"image_url":{"url":"a"}},{}]}"#);
-        assert_eq!(images.images, 2 * 765 * 4);
+        assert_eq!(images.image_tokens(), 2 * 765);
         let hidden =
             counted(r#"{"reasoning_details":[{"type":"reasoning.encrypted","data":"abcd"}]}"#);
-        assert_eq!(hidden.all_reasoning(), 4);
+        assert_eq!(hidden.reasoning_tokens(), 1);
         // A second of audio at 64 KiB has not as many tokens as so much text.
         let audio = counted(&format!(
             r#"{{"audio":{{"data":"{}"}}}}"#,
             "A".repeat(64 << 10)
         ));
-        assert_eq!(audio.text, (64 << 10) / 341 + 1);
+        assert_eq!(audio.text_tokens(), 49);
     }
 }

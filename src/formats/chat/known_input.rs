@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use super::text_input::TEXT_INPUT;
 use crate::formats::RequestFindings;
-use crate::formats::dearer_setting::USUAL_TIERS;
+use crate::formats::dearer_setting::USUAL_VALUES;
 use crate::formats::extra_thinking::ThinkingSwitch;
 use crate::formats::other_model::names_model;
 use crate::json::{FieldIndex, KnownFields, NO_FIELDS, PlacedFields};
@@ -38,6 +38,8 @@ const KNOWN_INPUT: KnownFields = KnownFields {
         "safe_prompt",
         "transforms",
         "usage",
+        "speed",
+        "inference_geo",
     ],
     nested: &[
         "detail",
@@ -131,6 +133,8 @@ const KNOWN_INPUT: KnownFields = KnownFields {
     ],
     wanted: &[
         &["service_tier"],
+        &["speed"],
+        &["inference_geo"],
         &["enable_thinking"],
         &["thinking_budget"],
         &["chat_template_kwargs"],
@@ -138,11 +142,12 @@ const KNOWN_INPUT: KnownFields = KnownFields {
         &["thinking"],
     ],
     turns: Some("messages"),
+    prompting: &["tools", "functions", "response_format"],
     base: Some(&TEXT_INPUT),
     ..NO_FIELDS
 };
 
-/// What the wanted fields behind the tier switch on.
+/// What the wanted fields behind those of the service switch on.
 const THINKING: [ThinkingSwitch; 5] = [
     ThinkingSwitch::Flag,
     ThinkingSwitch::Budget,
@@ -161,5 +166,5 @@ static FIELDS: LazyLock<FieldIndex> = LazyLock::new(|| FieldIndex::new(&KNOWN_IN
 
 /// Returns what decides access and money.
 pub(super) fn findings(body: &[u8]) -> RequestFindings {
-    RequestFindings::with_thinking(body, &FIELDS, &[USUAL_TIERS], &THINKING)
+    RequestFindings::with_thinking(body, &FIELDS, USUAL_VALUES, &THINKING)
 }

@@ -39,12 +39,20 @@ pub(super) fn decode_routing_fields(body: &[u8]) -> Result<RoutingFields<'_>, Ap
         None
     };
     // Upstreams differ in which of the two they heed.
-    let longest = newer_limit.count()?.max(limit.count()?);
+    let (newer, older) = (newer_limit.count()?, limit.count()?);
+    let zero_field = match (newer, older) {
+        (Some(0), Some(1..)) => Some(newer_limit.name()),
+        (Some(1..), Some(0)) => Some(limit.name()),
+        _ => None,
+    };
     Ok(RoutingFields {
         model,
         stream,
         include_usage_edit: usage_edit,
-        output_limit: OutputLimit::of(longest, n.count()?),
+        output_limit: OutputLimit {
+            zero_field,
+            ..OutputLimit::of(newer.max(older), n.count()?)
+        },
         conversation: None,
         is_background: false,
         async_option: None,

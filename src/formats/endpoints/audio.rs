@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use bytes::Bytes;
 
 use crate::formats::chat::{decode_error, decode_model_name};
+use crate::formats::dearer_setting::{USUAL_TIERS, find_dearer_in_form};
 use crate::formats::multipart::{self, FormRules, MultipartField};
 use crate::formats::other_model::names_model;
 use crate::formats::{
@@ -17,8 +18,8 @@ use crate::model::{ApiError, Text, truncated};
 use super::endpoint_fields::index_fields;
 use super::response::ObservedUsage;
 
-pub(super) static SPEECH_FIELDS: LazyLock<FieldIndex> = LazyLock::new(|| {
-    index_fields(&[
+static SPEECH_FIELDS: LazyLock<FieldIndex> = LazyLock::new(|| {
+    const NAMES: &[&str] = &[
         "model",
         "input",
         "voice",
@@ -27,7 +28,9 @@ pub(super) static SPEECH_FIELDS: LazyLock<FieldIndex> = LazyLock::new(|| {
         "speed",
         "stream_format",
         "service_tier",
-    ])
+        "inference_geo",
+    ];
+    index_fields(NAMES, &[&["service_tier"], &["inference_geo"]])
 });
 
 const FILE: &str = "file";
@@ -68,6 +71,11 @@ pub(super) fn decode_speech_fields(body: &[u8]) -> Result<RoutingFields<'_>, Api
         stream: stream_format.value().is_some_and(is_sse),
         ..RoutingFields::of_model(model.transpose()?)
     })
+}
+
+/// Returns what of a request for speech decides access and money.
+pub(super) fn speech_findings(body: &[u8]) -> RequestFindings {
+    RequestFindings::of(body, &SPEECH_FIELDS, &[USUAL_TIERS, &["global"]])
 }
 
 fn decode(body: &[u8]) -> Result<Vec<MultipartField<'_>>, ApiError> {
@@ -115,6 +123,7 @@ pub(super) fn form_findings(body: &[u8]) -> RequestFindings {
     let found = names.find(|name| *name != "model" && names_model(name, true));
     RequestFindings {
         other_model: found.map(|name| truncated(name).into_owned()),
+        dearer: find_dearer_in_form(&fields),
         ..RequestFindings::default()
     }
 }
@@ -239,6 +248,22 @@ mod tests {
             form_findings(second.as_bytes()).other_model.as_deref(),
             Some("fallback_model")
         );
+        for name in ["extra_body", "engine", "deployment_id", "loraAdapter"] {
+            let routed = form(&[("model", "m"), (name, r#"{"a":1}"#)]);
+            let found = form_findings(routed.as_bytes()).other_model;
+            assert_eq!(found.as_deref(), Some(name));
+        }
+        for (name, value, is_dearer) in [
+            ("service_tier", "priority", true),
+            ("Service_tier", "priority", true),
+            ("speed", "fast", true),
+            ("service_tier", "default", false),
+        ] {
+            let form = form(&[("model", "m"), (name, value)]);
+            let findings = form_findings(form.as_bytes());
+            let setting = findings.dearer_setting().expect("a form");
+            assert_eq!(setting.is_some(), is_dearer, "{name}={value}");
+        }
     }
 
     #[test]
@@ -260,13 +285,13 @@ mod tests {
         )
         .expect("an event");
         assert!(observer.has_content && !observer.ended);
-        assert_eq!(observer.uncounted.text, 8);
+        assert_eq!(observer.uncounted.text_tokens(), 2);
         let done = r#"{"type":"transcript.text.done","text":"abcdefgh","usage":{"type":"tokens","input_tokens":7,"output_tokens":2,"total_tokens":9}}"#;
         observe_event(done, &mut observer).expect("an event");
         assert!(observer.ended && observer.closed);
         let usage = observer.usage.expect("a usage");
         assert_eq!(
-            (usage.input, usage.output, observer.uncounted.text),
+            (usage.input, usage.output, observer.uncounted.text_tokens()),
             (7, 2, 0)
         );
         let mut observer = ResponseObserver::default();
@@ -275,7 +300,7 @@ mod tests {
             "A".repeat(341 * 4)
         );
         observe_event(&audio, &mut observer).expect("an event");
-        assert_eq!(observer.uncounted.text, 4);
+        assert_eq!(observer.uncounted.text_tokens(), 1);
         observe_event(
             r#"{"type":"error","error":{"message":"No."}}"#,
             &mut observer,

@@ -6,6 +6,7 @@ use smallvec::SmallVec;
 
 use super::endpoint_fields::index_fields;
 use crate::formats::chat::{CompletionUsage, decode_error, decode_model_name, request_usage};
+use crate::formats::dearer_setting::DEARER_FIELDS;
 use crate::formats::token_input::TokenInput;
 use crate::formats::{
     InputSummary, Observation, OutputLimit, ResponseObserver, RoutingFields, decode_event_data,
@@ -15,7 +16,7 @@ use crate::json::{Edit, FieldIndex, Present, RawJson, from_json};
 use crate::model::ApiError;
 
 pub(super) static FIELDS: LazyLock<FieldIndex> = LazyLock::new(|| {
-    index_fields(&[
+    const NAMES: &[&str] = &[
         "model",
         "prompt",
         "best_of",
@@ -35,7 +36,10 @@ pub(super) static FIELDS: LazyLock<FieldIndex> = LazyLock::new(|| {
         "top_p",
         "user",
         "service_tier",
-    ])
+        "speed",
+        "inference_geo",
+    ];
+    index_fields(NAMES, DEARER_FIELDS)
 });
 
 /// Decodes the fields of a request that routing and metering need. Each prompt of a list is answered, and of the

@@ -3,12 +3,15 @@
 use crate::formats::other_model::names_model;
 use crate::json::{FieldIndex, KnownFields, NO_FIELDS};
 
-/// Fields whose values are settings, or data of the client.
-pub(super) fn index_fields(names: &'static [&'static str]) -> FieldIndex {
+/// Fields whose values are settings, or data of the client. `wanted`: those that may choose another service.
+pub(super) fn index_fields(
+    names: &'static [&'static str],
+    wanted: &'static [&'static [&'static str]],
+) -> FieldIndex {
     let known = KnownFields {
         top: names,
         opaque: names,
-        wanted: &[&["service_tier"]],
+        wanted,
         ..NO_FIELDS
     };
     FieldIndex::new(&known, names_model)

@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use bytes::Bytes;
 
 use super::chat::{decode_model_name, set_model};
-use super::dearer_setting::USUAL_TIERS;
+use super::dearer_setting::{DEARER_FIELDS, USUAL_VALUES};
 use super::json_bytes::to_json_string;
 use super::multipart;
 use super::{
@@ -22,11 +22,13 @@ use crate::model::{ApiError, Usage};
 
 use endpoint_fields::index_fields;
 
-static MODERATION_FIELDS: LazyLock<FieldIndex> =
-    LazyLock::new(|| index_fields(&["model", "input", "service_tier"]));
+static MODERATION_FIELDS: LazyLock<FieldIndex> = LazyLock::new(|| {
+    const NAMES: &[&str] = &["model", "input", "service_tier", "speed", "inference_geo"];
+    index_fields(NAMES, DEARER_FIELDS)
+});
 
 static RERANK_FIELDS: LazyLock<FieldIndex> = LazyLock::new(|| {
-    index_fields(&[
+    const NAMES: &[&str] = &[
         "model",
         "query",
         "documents",
@@ -36,7 +38,10 @@ static RERANK_FIELDS: LazyLock<FieldIndex> = LazyLock::new(|| {
         "max_tokens_per_doc",
         "rank_fields",
         "service_tier",
-    ])
+        "speed",
+        "inference_geo",
+    ];
+    index_fields(NAMES, DEARER_FIELDS)
 });
 
 impl PassthroughEndpoint {
@@ -96,15 +101,16 @@ impl PassthroughEndpoint {
     /// Returns what of a request decides access and money.
     pub fn findings(self, body: &[u8]) -> RequestFindings {
         let fields = match self {
+            // Its `speed` is that of the voice.
+            PassthroughEndpoint::Speech => return audio::speech_findings(body),
             PassthroughEndpoint::Completions => &completions::FIELDS,
             PassthroughEndpoint::Moderations => &MODERATION_FIELDS,
             PassthroughEndpoint::Rerank => &RERANK_FIELDS,
-            PassthroughEndpoint::Speech => &audio::SPEECH_FIELDS,
             PassthroughEndpoint::Transcriptions | PassthroughEndpoint::Translations => {
                 return audio::form_findings(body);
             }
         };
-        RequestFindings::of(body, fields, &[USUAL_TIERS])
+        RequestFindings::of(body, fields, USUAL_VALUES)
     }
 
     /// Returns the edits that limit the output of a request which sets no limit of its own.
@@ -126,7 +132,9 @@ impl PassthroughEndpoint {
 
     /// Observes a response that is plain text.
     pub fn observe_text(self, body: &[u8], observer: &mut ResponseObserver) {
-        observer.uncounted.text = body.len() as u64;
+        observer
+            .uncounted
+            .add_plain_text(&String::from_utf8_lossy(body));
         (observer.has_content, observer.ended) = (true, true);
     }
 

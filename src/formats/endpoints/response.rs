@@ -77,7 +77,7 @@ pub(super) fn observe(
     if let Some(usage) = usage_of(endpoint, &document).filter(|usage| !usage.is_blank()) {
         observer.record_usage(usage);
     } else if let Some(content) = document.choices.or(document.text) {
-        observer.uncounted.text = content.get().len() as u64;
+        observer.uncounted.add_plain_text(content.get());
     }
     (observer.has_content, observer.ended) = (true, true);
     Ok(Observation {

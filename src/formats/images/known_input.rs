@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use super::form;
 use crate::formats::RequestFindings;
+use crate::formats::dearer_setting::{DEARER_FIELDS, USUAL_VALUES, find_dearer_in_form};
 use crate::formats::multipart;
 use crate::formats::other_model::names_model;
 use crate::json::{FieldIndex, KnownFields, NO_FIELDS};
@@ -33,10 +34,14 @@ const KNOWN_INPUT: KnownFields = KnownFields {
         "mask",
         "input_fidelity",
         "async",
+        "service_tier",
+        "speed",
+        "inference_geo",
     ],
     nested: &["image_url", "url", "file_id", "b64_json", "detail"],
     opaque: &[],
     types: &["image_url", "input_image"],
+    wanted: DEARER_FIELDS,
     ..NO_FIELDS
 };
 
@@ -44,19 +49,19 @@ static FIELDS: LazyLock<FieldIndex> = LazyLock::new(|| FieldIndex::new(&KNOWN_IN
 
 /// Returns what decides access and money.
 pub(super) fn findings(body: &[u8]) -> RequestFindings {
-    match multipart::is_multipart(body) {
-        true => RequestFindings {
-            unknown_field: find_in_form(body, |name| !FIELDS.knows_top(name)),
-            other_model: find_in_form(body, |name| name != "model" && names_model(name, true)),
-            ..RequestFindings::default()
-        },
-        false => RequestFindings::of(body, &FIELDS, &[]),
+    if !multipart::is_multipart(body) {
+        return RequestFindings::of(body, &FIELDS, USUAL_VALUES);
     }
-}
-
-fn find_in_form(body: &[u8], is_wanted: impl Fn(&str) -> bool) -> Option<String> {
     let fields = form::decode(body).unwrap_or_default();
-    let mut names = fields.iter().map(|field| field.name);
-    let found = names.find(|name| is_wanted(name));
-    found.map(|name| truncated(name).into_owned())
+    let find = |is_wanted: fn(&str) -> bool| {
+        let mut names = fields.iter().map(|field| field.name);
+        let found = names.find(|name| is_wanted(name));
+        found.map(|name| truncated(name).into_owned())
+    };
+    RequestFindings {
+        unknown_field: find(|name| !FIELDS.knows_top(name)),
+        other_model: find(|name| name != "model" && names_model(name, true)),
+        dearer: find_dearer_in_form(&fields),
+        ..RequestFindings::default()
+    }
 }

@@ -123,6 +123,7 @@ const KNOWN_INPUT: KnownFields = KnownFields {
         },
     ],
     wanted: &[&["speed"], &["inference_geo"], &["service_tier"]],
+    prompting: &["tools", "output_config"],
     base: Some(&TEXT_INPUT),
     ..NO_FIELDS
 };

@@ -2,7 +2,7 @@
 
 use super::usage::RawMessagesUsage;
 use crate::formats::{
-    ContentBytes, Observation, OutputLimit, ResponseObserver, RoutingFields, chat,
+    ContentTokens, Observation, OutputLimit, ResponseObserver, RoutingFields, chat,
     decode_event_data, decode_response_body, decode_unique_fields, missing_content, set_field,
 };
 use crate::json::{DecodeResult, Edit, FromJson, JsonReader, Present, RawJson, from_json};
@@ -46,23 +46,23 @@ from_json! {
     struct MessagesEventFields<'a> {
         "type" required => kind: Text<'a>,
         "message" => message: Option<MessagesResponseFields<'a>>,
-        "delta" => delta: MessagesContentBytes<'a>,
+        "delta" => delta: MessagesContentFields<'a>,
         /// Some blocks come whole, when they start.
-        "content_block" => content_block: MessagesContentBytes<'a>,
+        "content_block" => content_block: MessagesContentFields<'a>,
         "usage" => usage: Option<RawMessagesUsage>,
     }
 }
 
 /// The content of a `delta` or of a block. Any other value is skipped: it is the client's to judge.
 #[derive(Default)]
-struct MessagesContentBytes<'a> {
+struct MessagesContentFields<'a> {
     text: Option<RawJson<'a>>,
     reasoning: Option<RawJson<'a>>,
     signature: Option<RawJson<'a>>,
     input: Option<RawJson<'a>>,
 }
 
-impl<'a> FromJson<'a> for MessagesContentBytes<'a> {
+impl<'a> FromJson<'a> for MessagesContentFields<'a> {
     fn decode(&mut self, reader: &mut JsonReader<'a>) -> DecodeResult {
         if reader.peek() != Some(b'{') {
             return reader.skip();
@@ -78,8 +78,8 @@ impl<'a> FromJson<'a> for MessagesContentBytes<'a> {
     }
 }
 
-impl MessagesContentBytes<'_> {
-    fn count(&self, uncounted: &mut ContentBytes) {
+impl MessagesContentFields<'_> {
+    fn count(&self, uncounted: &mut ContentTokens) {
         uncounted.add_text(self.text);
         uncounted.add_reasoning(self.reasoning);
         uncounted.add_signature(self.signature);
@@ -176,12 +176,12 @@ mod tests {
                 format!(r#"{{"type":"content_block_start","index":1,"content_block":{block}}}"#);
             observe_event(&event, &mut observer).expect(block);
         }
-        let uncounted = ContentBytes {
-            text: 4 + 6 + 7,
-            reasoning: 2,
-            signatures: 5,
-            images: 0,
-        };
+        let mut uncounted = ContentTokens::default();
+        uncounted.add_plain_text("four");
+        uncounted.add_plain_text("{\"a\"");
+        uncounted.add_plain_text("{\"a\":1}");
+        uncounted.add_plain_reasoning("hm");
+        uncounted.add_plain_signature("abcde");
         assert_eq!(observer.uncounted, uncounted);
     }
 }

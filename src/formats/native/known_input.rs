@@ -117,6 +117,7 @@ const KNOWN_INPUT: KnownFields = KnownFields {
     ],
     wanted: &[&["serviceTier", "service_tier"]],
     turns: Some("contents"),
+    prompting: &["tools"],
     base: Some(&TEXT_INPUT),
     ..NO_FIELDS
 };

@@ -6,10 +6,10 @@ use smallvec::SmallVec;
 use super::stream::DONE;
 use super::usage::UpstreamUsage;
 use super::{error, field_names};
-use crate::formats::content_bytes::string_length;
+use crate::formats::content_tokens::string_length;
 use crate::formats::images_only::images_only;
 use crate::formats::{
-    ContentBytes, ModelField, Observation, OutputLimit, ResponseObserver, RoutingFields, chat,
+    ContentTokens, ModelField, Observation, OutputLimit, ResponseObserver, RoutingFields, chat,
     decode_event_data, decode_response_body, decode_unique_fields, decode_unique_members,
     missing_content, set_field,
 };
@@ -130,8 +130,8 @@ from_json! {
 }
 
 impl ObservedCandidate<'_> {
-    /// Counts the bytes of the content, for responses without usage.
-    fn count(&self, uncounted: &mut ContentBytes) {
+    /// Counts the content, for responses without usage.
+    fn count(&self, uncounted: &mut ContentTokens) {
         let content = self.content.map(RawJson::get);
         // Content that cannot be decoded counts nothing, but passes.
         let content = content.and_then(|content| decode_json(content).ok());

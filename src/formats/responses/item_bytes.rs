@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use crate::formats::ContentBytes;
+use crate::formats::ContentTokens;
 use crate::json::{RawJson, decode_json, from_json};
 
 from_json! {
@@ -29,12 +29,12 @@ from_json! {
 }
 
 /// Adds what an item holds beyond the deltas that have come of it; `before`: what had come before the item.
-pub(super) fn add_item(item: &str, before: ContentBytes, bytes: &mut ContentBytes) {
+pub(super) fn add_item(item: &str, before: ContentTokens, content: &mut ContentTokens) {
     // What cannot be decoded passes through uncounted.
     let Ok(item) = decode_json::<DoneItem<'_>>(item) else {
         return;
     };
-    let mut whole = ContentBytes::default();
+    let mut whole = ContentTokens::default();
     for part in parts(item.content) {
         match part.kind.map(RawJson::get) {
             Some("\"reasoning_text\"") => whole.add_reasoning(part.text),
@@ -56,11 +56,8 @@ pub(super) fn add_item(item: &str, before: ContentBytes, bytes: &mut ContentByte
     if item.result.is_some() {
         whole.add_image();
     }
-    let more = |whole: u64, before: u64, now: u64| whole.saturating_sub(now.saturating_sub(before));
-    bytes.text += more(whole.text, before.text, bytes.text);
-    bytes.reasoning += more(whole.reasoning, before.reasoning, bytes.reasoning);
-    bytes.images += more(whole.images, before.images, bytes.images);
-    bytes.add_signature(item.encrypted_content);
+    content.add_rest(whole, before);
+    content.add_signature(item.encrypted_content);
 }
 
 fn parts(list: Option<RawJson<'_>>) -> SmallVec<[DonePart<'_>; 1]> {
@@ -74,52 +71,53 @@ mod tests {
 
     #[test]
     fn an_item_adds_what_its_deltas_have_not_brought() {
-        let before = ContentBytes {
-            text: 100,
-            ..ContentBytes::default()
-        };
+        let mut before = ContentTokens::default();
+        before.add_plain_text(&"word".repeat(25));
         let message = r#"{"type":"message","id":"m","content":[{"type":"output_text","text":"four","annotations":[]},
-            {"type":"refusal","refusal":"no"}]}"#;
-        for (deltas, added) in [(0, 6), (4, 2), (6, 0), (9, 0)] {
-            let mut bytes = before;
-            bytes.text += deltas;
-            add_item(message, before, &mut bytes);
-            assert_eq!(bytes.text, 100 + deltas + added);
+            {"type":"refusal","refusal":"four"}]}"#;
+        for (deltas, tokens) in [("", 2), ("four", 2), ("fourfour", 2), ("twelve words", 3)] {
+            let mut content = before;
+            content.add_plain_text(deltas);
+            add_item(message, before, &mut content);
+            assert_eq!(content.text_tokens(), 25 + tokens, "{deltas}");
         }
         for (item, text, reasoning, images) in [
             (
                 r#"{"type":"function_call","name":"f","arguments":"{}"}"#,
-                2,
+                1,
                 0,
                 0,
             ),
-            (r#"{"type":"custom_tool_call","input":"four"}"#, 4, 0, 0),
-            (r#"{"type":"code_interpreter_call","code":"four"}"#, 4, 0, 0),
+            (r#"{"type":"custom_tool_call","input":"fourfour"}"#, 2, 0, 0),
+            (r#"{"type":"code_interpreter_call","code":"four"}"#, 1, 0, 0),
             (
-                r#"{"type":"reasoning","summary":[{"type":"summary_text","text":"four"}]}"#,
+                r#"{"type":"reasoning","summary":[{"type":"summary_text","text":"fourfour"}]}"#,
                 0,
-                4,
+                2,
                 0,
             ),
             (
                 r#"{"type":"reasoning","content":[{"type":"reasoning_text","text":"four"}],"encrypted_content":"12345"}"#,
                 0,
-                5,
+                2,
                 0,
             ),
             (
                 r#"{"type":"image_generation_call","result":"AAAA"}"#,
                 0,
                 0,
-                1,
+                765,
             ),
             ("[]", 0, 0, 0),
         ] {
-            let mut bytes = ContentBytes::default();
-            add_item(item, ContentBytes::default(), &mut bytes);
-            let images = images * 765 * 4;
+            let mut content = ContentTokens::default();
+            add_item(item, ContentTokens::default(), &mut content);
             assert_eq!(
-                (bytes.text, bytes.all_reasoning(), bytes.images),
+                (
+                    content.text_tokens(),
+                    content.reasoning_tokens(),
+                    content.image_tokens()
+                ),
                 (text, reasoning, images),
                 "{item}"
             );

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use super::text_input::TEXT_INPUT;
 use crate::formats::RequestFindings;
-use crate::formats::dearer_setting::USUAL_TIERS;
+use crate::formats::dearer_setting::{DEARER_FIELDS, USUAL_VALUES};
 use crate::formats::other_model::names_model;
 use crate::json::{
     FieldIndex, KnownFields, NO_FIELDS, PlacedFields, Present, RawJson, decode_json, from_json,
@@ -24,6 +24,8 @@ const KNOWN_INPUT: KnownFields = KnownFields {
         "moderation",
         "prompt_cache_options",
         "prompt_cache_retention",
+        "speed",
+        "inference_geo",
     ],
     nested: &[
         "id",
@@ -75,8 +77,9 @@ const KNOWN_INPUT: KnownFields = KnownFields {
             at: PARTS,
         },
     ],
-    wanted: &[&["service_tier"]],
+    wanted: DEARER_FIELDS,
     stored: Some(("reasoning", "encrypted_content")),
+    prompting: &["tools", "text"],
     base: Some(&TEXT_INPUT),
     ..NO_FIELDS
 };
@@ -85,7 +88,7 @@ static FIELDS: LazyLock<FieldIndex> = LazyLock::new(|| FieldIndex::new(&KNOWN_IN
 
 /// Returns what decides access and money. Reasoning that the upstream keeps counts as a field that is not known.
 pub(super) fn findings(body: &[u8]) -> RequestFindings {
-    let mut findings = RequestFindings::of(body, &FIELDS, &[USUAL_TIERS]);
+    let mut findings = RequestFindings::of(body, &FIELDS, USUAL_VALUES);
     if findings.has_stored_item && findings.unknown_field.is_none() {
         let text = str::from_utf8(body).unwrap_or_default();
         findings.unknown_field = find_stored_reasoning(text);

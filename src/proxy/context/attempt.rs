@@ -33,6 +33,8 @@ pub(in crate::proxy) struct AttemptState {
     silence: StreamSilence,
     /// The response was one of success, and the client cannot get it.
     unusable: bool,
+    /// The response was one of success, and what it says cannot be read.
+    unread: bool,
 }
 
 impl AttemptState {
@@ -157,6 +159,15 @@ impl AttemptState {
 
     pub(in crate::proxy) const fn set_unusable(&mut self) {
         self.unusable = true;
+    }
+
+    pub(in crate::proxy) const fn is_unread(&self) -> bool {
+        self.unread
+    }
+
+    /// Notes that a response of success cannot be read, so that its usage is not known.
+    pub(in crate::proxy) const fn set_unread(&mut self) {
+        (self.unusable, self.unread) = (true, true);
     }
 
     /// Forgets when the request was sent: the attempt has failed, and another follows.

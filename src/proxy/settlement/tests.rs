@@ -8,7 +8,7 @@ use http::HeaderMap;
 
 use super::*;
 use crate::config::{self, Reset};
-use crate::formats::{Framing, Operation, ResponseOptions};
+use crate::formats::{Framing, Operation, ResponseOptions, estimate_json_tokens};
 use crate::journal::{Flusher, Journal, UsageSink};
 use crate::metrics::Metrics;
 use crate::model::{Format, Money, TranslationState};
@@ -121,7 +121,7 @@ async fn a_context_that_is_dropped_is_paid_and_recorded() {
     let ctx = world.context(words);
     let (id, input) = (
         ctx.client.request_id().to_owned(),
-        BODY.len().div_ceil(4) as u64,
+        estimate_json_tokens(BODY.as_bytes()),
     );
     drop(ctx);
     let records = world.usage_records().await;

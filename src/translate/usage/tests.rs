@@ -14,14 +14,13 @@ const REPORTED: Usage = Usage {
     image_input: 0,
 };
 
-fn observer(usage: Option<Usage>, ended: bool, text: u64, reasoning: u64) -> ResponseObserver {
+fn observer(usage: Option<Usage>, ended: bool, text: usize, reasoning: usize) -> ResponseObserver {
     let mut observer = ResponseObserver::default();
     (observer.usage, observer.ended) = (usage, ended);
-    observer.uncounted = ContentBytes {
-        text,
-        reasoning,
-        ..ContentBytes::default()
-    };
+    observer.uncounted.add_plain_text(&"a".repeat(text));
+    observer
+        .uncounted
+        .add_plain_reasoning(&"a".repeat(reasoning));
     observer
 }
 
@@ -68,7 +67,11 @@ fn a_report_of_zeros_is_ignored() {
     }
     let mut observer = observer(None, false, 8, 0);
     observer.record_usage(Usage::default());
-    assert_eq!(observer.uncounted.text, 8, "they stand for nothing");
+    assert_eq!(
+        observer.uncounted.text_tokens(),
+        2,
+        "they stand for nothing"
+    );
     observer.record_usage(REPORTED);
-    assert_eq!(observer.uncounted, ContentBytes::default());
+    assert_eq!(observer.uncounted, ContentTokens::default());
 }

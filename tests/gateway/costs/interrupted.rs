@@ -72,6 +72,35 @@ async fn text_that_arrived_is_estimated_by_its_bytes() {
     }
 }
 
+/// Tokens may be short, and upstreams send one in each event.
+#[tokio::test]
+async fn text_of_short_tokens_is_estimated_by_its_characters_and_pieces() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&config(mock.address, "", ""));
+    let mut asked = Vec::new();
+    for (words, tokens) in [
+        ("mock:stream_error=9 mock:text=a b c d e f g h i never", 9),
+        ("mock:stream_error=1 mock:text=31415926 never", 8),
+        ("mock:stream_error=1 mock:text=今日は世界 never", 5),
+    ] {
+        for (client, _) in FORMATS {
+            for (upstream, _) in FORMATS {
+                let model = format!("priced-{upstream}");
+                let response = send_request(&gateway, client, &model, words, true).await;
+                let id = response.header("x-request-id").to_owned();
+                asked.push((id, tokens, format!("{client} → {upstream}: {words}")));
+            }
+        }
+    }
+    let lines = lines(gateway);
+    for (id, tokens, what) in asked {
+        let line = line_of(&lines, &id);
+        let output = line.count("output_tokens");
+        // A space may come with the word before it.
+        assert!((tokens..=tokens + 1).contains(&output), "{what}: {output}");
+    }
+}
+
 #[tokio::test]
 async fn a_client_that_disconnects_is_billed_for_what_it_received() {
     let mock = Mock::start();
@@ -221,23 +250,23 @@ async fn content_of_every_kind_is_billed_where_a_stream_breaks_off() {
     for (format, events, tokens) in [
         (
             "chat",
-            vec![r#"{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"type":"custom","custom":{"name":"f","input":"1234567"}}]}}]}"#.to_owned()],
+            vec![r#"{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"type":"custom","custom":{"name":"f","input":"abcdefg"}}]}}]}"#.to_owned()],
             2,
         ),
-        ("chat", vec![r#"{"choices":[{"index":0,"delta":{"function_call":{"name":"f","arguments":"1234567"}}}]}"#.to_owned()], 2),
-        ("chat", vec![r#"{"choices":[{"index":0,"delta":{"audio":{"transcript":"12345678"}}}]}"#.to_owned()], 2),
+        ("chat", vec![r#"{"choices":[{"index":0,"delta":{"function_call":{"name":"f","arguments":"abcdefg"}}}]}"#.to_owned()], 2),
+        ("chat", vec![r#"{"choices":[{"index":0,"delta":{"audio":{"transcript":"abcdefgh"}}}]}"#.to_owned()], 2),
         ("chat", vec![format!(r#"{{"choices":[{{"index":0,"delta":{{"images":[{{"image_url":{{"url":"{data}"}}}}]}}}}]}}"#)], 765),
-        ("chat", vec![r#"{"choices":[{"index":0,"delta":{"reasoning_details":[{"type":"reasoning.text","text":"12345678"}]}}]}"#.to_owned()], 2),
-        ("chat", vec![r#"{"choices":[{"index":0,"delta":{"content":[{"type":"text","text":"12345"}]}}]}"#.to_owned()], 8),
+        ("chat", vec![r#"{"choices":[{"index":0,"delta":{"reasoning_details":[{"type":"reasoning.text","text":"abcdefgh"}]}}]}"#.to_owned()], 2),
+        ("chat", vec![r#"{"choices":[{"index":0,"delta":{"content":[{"type":"text","text":"abcde"}]}}]}"#.to_owned()], 12),
         (
             "native",
-            vec![r#"{"candidates":[{"content":{"parts":[{"executableCode":{"language":"PYTHON","code":"1234"}}]}}]}"#.to_owned()],
-            9,
+            vec![r#"{"candidates":[{"content":{"parts":[{"executableCode":{"language":"PYTHON","code":"abcd"}}]}}]}"#.to_owned()],
+            14,
         ),
         (
             "native",
-            vec![r#"{"candidates":[{"content":{"parts":[{"codeExecutionResult":{"outcome":"OUTCOME_OK","output":"1"}}]}}]}"#.to_owned()],
-            10,
+            vec![r#"{"candidates":[{"content":{"parts":[{"codeExecutionResult":{"outcome":"OUTCOME_OK","output":"a"}}]}}]}"#.to_owned()],
+            15,
         ),
         (
             "native",
@@ -256,7 +285,7 @@ async fn content_of_every_kind_is_billed_where_a_stream_breaks_off() {
             "responses",
             vec![
                 r#"{"type":"response.created","response":{"id":"r"}}"#.to_owned(),
-                r#"{"type":"response.output_item.done","item":{"type":"custom_tool_call","name":"f","input":"12345678"}}"#.to_owned(),
+                r#"{"type":"response.output_item.done","item":{"type":"custom_tool_call","name":"f","input":"abcdefgh"}}"#.to_owned(),
             ],
             2,
         ),

@@ -363,6 +363,36 @@ async fn no_spelling_of_a_limit_goes_past_the_reservation() {
             );
         }
     }
+    // An upstream that heeds the 0 may take it for no limit, and in translation too one of both is lost.
+    for (model, limits, field) in [
+        (
+            "m",
+            r#""max_tokens":0,"max_completion_tokens":5"#,
+            "max_tokens",
+        ),
+        (
+            "m",
+            r#""max_tokens":5,"max_completion_tokens":0"#,
+            "max_completion_tokens",
+        ),
+        (
+            "n",
+            r#""max_tokens":0,"max_completion_tokens":5"#,
+            "max_tokens",
+        ),
+    ] {
+        let messages = messages.replace(r#""model":"m""#, &format!(r#""model":"{model}""#));
+        let messages = messages.replace("mock:name=in", "hello");
+        for (key, is_refused) in [("key-dev", true), (KEY, false)] {
+            let body = format!(r#"{{{messages},{limits}}}"#);
+            let request = client().post(gateway.url(chat)).bearer_auth(key);
+            let response = send(request.body(body)).await;
+            let start = format!("{field}: an upstream may take a limit of 0 for none");
+            let text = response.text();
+            assert_eq!(text.contains(&start), is_refused, "{limits}: {text}");
+            assert!(response.status == 400 || !is_refused, "{limits}: {text}");
+        }
+    }
     // Of two limits the larger one is reserved.
     let body = format!(r#"{{{messages},"max_tokens":6000,"max_completion_tokens":1}}"#);
     let request = client().post(gateway.url(chat)).bearer_auth("key-dev");
@@ -394,6 +424,7 @@ async fn a_service_with_other_prices_is_refused_for_a_key_with_a_cap() {
         ("responses", "service_tier", "fast", "flex"),
         ("messages", "speed", "fast", "standard"),
         ("messages", "inference_geo", "us", "global"),
+        ("chat", "speed", "fast", "standard"),
         ("native", "serviceTier", "priority", "standard"),
     ] {
         // A tier goes along in translation.
@@ -414,4 +445,87 @@ async fn a_service_with_other_prices_is_refused_for_a_key_with_a_cap() {
     }
     let served = ask("key-capped", "chat", "free", "service_tier", "priority").await;
     assert_eq!(served.status, 200, "{}", served.text());
+}
+
+/// Images and recordings have the same services.
+#[tokio::test]
+async fn a_service_with_other_prices_is_refused_beside_conversations() {
+    let mock = Mock::start();
+    let capped = ", {name: capped, secret: key-capped, spending_cap: 100000}";
+    let models = "  - {id: art, model_type: image, pricing: {image_output: 1000}, upstreams: [{name: art}]}\n  \
+                  - {id: ear, model_type: audio, pricing: {input: 1000}, upstreams: [{name: chat}]}\n";
+    let config = config(mock.address, capped, models);
+    let art = format!(
+        "upstreams:\n  - {{name: art, format: images, base_url: \"http://{}/v1\"}}\n",
+        mock.address
+    );
+    let gateway = Gateway::start(&config.replace("upstreams:\n", &art));
+    for (field, value, status) in [
+        ("service_tier", "priority", 400),
+        ("speed", "fast", 400),
+        ("Service_tier", "priority", 400),
+        ("service_tier", "default", 200),
+    ] {
+        let image = serde_json::json!({"model": "art", "prompt": "a cat", field: value});
+        let image = client()
+            .post(gateway.url("/v1/images/generations"))
+            .json(&image);
+        let image = send(image.bearer_auth("key-capped")).await;
+        assert_eq!(image.status, status, "{field}={value}: {}", image.text());
+        let form: String = [
+            ("model", "ear"),
+            ("file\"; filename=\"a.wav", "x"),
+            (field, value),
+        ]
+        .map(|(name, value)| {
+            format!("--b\r\ncontent-disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n")
+        })
+        .concat();
+        let text = client().post(gateway.url("/v1/audio/transcriptions"));
+        let text = text.header("content-type", "multipart/form-data; boundary=b");
+        let text = send(text.bearer_auth("key-capped").body(form + "--b--\r\n")).await;
+        assert_eq!(text.status, status, "{field}={value}: {}", text.text());
+    }
+}
+
+/// Vendors add a prompt of their own, which they bill.
+#[tokio::test]
+async fn tools_reserve_the_prompt_that_an_upstream_adds_for_them() {
+    let mock = Mock::start();
+    let keys = capped(&[("dev", "spending_cap: 1")]);
+    let models = "  - {id: m, pricing: {input: 1000}, upstreams: [{name: messages}]}\n";
+    let gateway = Gateway::start(&config(mock.address, &keys, models));
+    for (format, tool) in [
+        (
+            "chat",
+            serde_json::json!({"type": "function", "function": {"name": "f"}}),
+        ),
+        (
+            "responses",
+            serde_json::json!({"type": "function", "name": "f", "parameters": {"type": "object"}}),
+        ),
+        (
+            "messages",
+            serde_json::json!({"name": "f", "input_schema": {"type": "object"}}),
+        ),
+        (
+            "native",
+            serde_json::json!({"functionDeclarations": [{"name": "f"}]}),
+        ),
+    ] {
+        let (path, mut body) = request(format, "m", "hello", false);
+        let ask = async |body: &serde_json::Value| {
+            let asked = client().post(gateway.url(&path)).bearer_auth("key-dev");
+            send(asked.json(body)).await
+        };
+        assert_eq!(ask(&body).await.status, 200, "{format}");
+        body["tools"] = serde_json::json!([tool]);
+        let refused = ask(&body).await;
+        assert_eq!(refused.status, 429, "{format}: {}", refused.text());
+        let reserved = 1024 + body.to_string().len();
+        let message = refused.error(format);
+        // A thousandth for each token.
+        let amount = format!("may cost {}", reserved as f64 / 1000.0);
+        assert!(message.contains(&amount), "{amount}: {message}");
+    }
 }

@@ -1,5 +1,9 @@
 //! Successful responses that no client can get: a key with a spending cap pays what the upstream reports of them.
 
+use std::io::Write as _;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use omniglot_test_support::{
     Gateway, KEY, Mock, Response, client, fixed_response_upstream, request, response_head, send,
 };
@@ -203,5 +207,179 @@ async fn an_upstream_that_fails_costs_a_key_with_a_cap_nothing() {
     assert_eq!(lines.len(), faults.len());
     for line in lines {
         assert_eq!(line.field("cost"), "null");
+    }
+}
+
+/// The status and the content type of a response may be others than expected, and its body all that was asked for.
+#[tokio::test]
+async fn a_success_of_another_kind_is_paid_by_a_key_with_a_cap() {
+    let usage = json!({"prompt_tokens": 100, "completion_tokens": 40});
+    let answer = json!({"id": "c", "object": "chat.completion", "created": 1, "model": "m", "usage": usage,
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": "hi"}, "finish_reason": "stop"}]});
+    let chunk = json!({"choices": [{"index": 0, "delta": {"content": "hi"}}]});
+    let last = json!({"choices": [], "usage": usage});
+    let events = format!("data: {chunk}\n\ndata: {last}\n\ndata: [DONE]\n\n");
+    let counts = json!({"promptTokenCount": 100, "candidatesTokenCount": 40});
+    let array = json!([{"candidates": [{"content": {"parts": [{"text": "hi"}]}}]}, {"usageMetadata": counts}]);
+    let text = "Some text.".to_owned();
+    // The last: the output that is paid, be it reported or reserved.
+    for (upstream, stream, kind, body, output) in [
+        ("chat", false, "text/plain", answer.to_string(), Some(40)),
+        ("chat", false, "text/event-stream", events.clone(), Some(40)),
+        ("chat", true, "text/plain", events, Some(40)),
+        (
+            "native",
+            true,
+            "application/json",
+            array.to_string(),
+            Some(40),
+        ),
+        ("native", false, "text/plain", array.to_string(), Some(40)),
+        ("chat", false, "text/plain", text.clone(), Some(64)),
+        ("chat", true, "text/plain", text, Some(64)),
+        ("chat", false, "text/html", "<html></html>".to_owned(), None),
+        ("chat", true, "text/plain", String::new(), None),
+    ] {
+        let what = format!("{upstream}, {kind}: {body}");
+        let head = response_head("200 OK", kind);
+        let address = fixed_response_upstream(vec![head, body.into_bytes()]);
+        let gateway = Gateway::start(&config(address, CAPPED, ""));
+        let (path, mut asked) = request("chat", &format!("priced-{upstream}"), "hello", stream);
+        asked["max_completion_tokens"] = 64.into();
+        let capped = send_with(&gateway, "key-capped", &path, &asked).await;
+        assert_eq!(capped.status, 502, "{what}: {}", capped.text());
+        let other = send_with(&gateway, KEY, &path, &asked).await;
+        assert_eq!(capped.error("chat"), other.error("chat"), "{what}");
+        let lines = lines(gateway);
+        let paid = line_of(&lines, capped.header("x-request-id"));
+        match output {
+            Some(output) => assert_eq!(paid.count("output_tokens"), output, "{what}"),
+            None => assert_eq!(paid.field("cost"), "null", "{what}"),
+        }
+        if output == Some(40) {
+            assert_eq!(paid.count("input_tokens"), 100, "{what}");
+            assert_eq!(paid.field("cost"), paid.worth(), "{what}");
+        }
+        let free = line_of(&lines, other.header("x-request-id"));
+        assert_eq!(free.field("cost"), "null", "{what}");
+    }
+    // What was created is what was asked for.
+    for status in ["201 Created", "206 Partial Content"] {
+        let head = response_head(status, "application/json");
+        let address = fixed_response_upstream(vec![head, answer.to_string().into_bytes()]);
+        let gateway = Gateway::start(&config(address, CAPPED, ""));
+        let (path, asked) = request("chat", "priced-chat", "hello", false);
+        for key in ["key-capped", KEY] {
+            let response = send_with(&gateway, key, &path, &asked).await;
+            assert_eq!(response.status, 200, "{status}: {}", response.text());
+            let cost = response.header("x-omniglot-cost");
+            // 100 × 1.25 + 40 × 10 for a million, and 0.000001.
+            assert_eq!(cost, "0.000526", "{status}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_response_that_cannot_be_decompressed_costs_what_was_reserved() {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(&vec![b' '; 1 << 20]).expect("memory");
+    let bomb = encoder.finish().expect("memory");
+    let models = "  - {id: dear, pricing: {output: 1000}, upstreams: [{name: chat}]}\n  \
+                  - {id: again, pricing: {output: 1000}, retries: {attempts: 2, backoff: 1ms}, upstreams: [{name: chat}]}\n";
+    for (coding, body) in [
+        ("gzip", bomb),
+        ("br", b"{}".to_vec()),
+        ("zstd", b"{}".to_vec()),
+    ] {
+        for (status, kind, stream, paid) in [
+            ("200 OK", "application/json", false, "0.1"),
+            ("200 OK", "text/event-stream", true, "0.1"),
+            (
+                "500 Internal Server Error",
+                "application/json",
+                false,
+                "null",
+            ),
+        ] {
+            let kind = format!("{kind}\r\ncontent-encoding: {coding}");
+            let head = response_head(status, &kind);
+            let address = fixed_response_upstream(vec![head, body.clone()]);
+            let config = config(address, CAPPED, models)
+                .replace("access_log: json", "access_log: json, body_limit: 64KiB");
+            let gateway = Gateway::start(&config);
+            let (path, mut asked) = request("chat", "dear", "hello", stream);
+            asked["max_completion_tokens"] = 100.into();
+            let twice = if paid == "null" { "null" } else { "0.2" };
+            for (key, model, cost) in [
+                ("key-capped", "dear", paid),
+                // Each attempt costs what was reserved for it.
+                ("key-capped", "again", twice),
+                (KEY, "dear", "null"),
+            ] {
+                asked["model"] = model.into();
+                let response = send_with(&gateway, key, &path, &asked).await;
+                assert!(response.status >= 500, "{coding}: {}", response.text());
+                let line = gateway.process.line_with("request_id");
+                let line = serde_json::from_str(&line).expect("JSON");
+                let found = super::LogLine(line).field("cost").to_owned();
+                assert_eq!(found, cost, "{status}, {kind}: {key}, {model}");
+            }
+        }
+    }
+}
+
+/// Clouds count the input in words of their own, or not at all.
+#[tokio::test]
+async fn unusable_embeddings_of_clouds_are_paid() {
+    let vertex = json!({"predictions": [{"embeddings": {"values": [1, 2], "statistics": {"token_count": 100}}}]});
+    for (upstream, model, body, cost) in [
+        ("vertex", "text-embedding-005", vertex, "0.1"),
+        (
+            "vertex",
+            "text-embedding-005",
+            json!({"predictions": 7}),
+            "reserved",
+        ),
+        (
+            "bedrock",
+            "amazon.titan-embed-text-v2:0",
+            json!({"embedding": [], "inputTextTokenCount": 100}),
+            "0.1",
+        ),
+        (
+            "bedrock",
+            "cohere.embed-english-v3",
+            json!({"embeddings": [[1]]}),
+            "reserved",
+        ),
+        (
+            "bedrock",
+            "cohere.embed-english-v3",
+            json!({"error": {"message": "Gone."}}),
+            "null",
+        ),
+    ] {
+        let head = response_head("200 OK", "application/json");
+        let address = fixed_response_upstream(vec![head, body.to_string().into_bytes()]);
+        let config = format!(
+            "server: {{listen: LISTEN, admin: ADMIN, access_log: json}}\n\
+             keys: [{{name: capped, secret: key-capped, spending_cap: 10}}]\nupstreams:\n  \
+             - {{provider: vertex, base_url: \"http://{address}\", project: p, location: global, auth: {{bearer: token-of-google}}}}\n  \
+             - {{provider: bedrock, base_url: \"http://{address}\", region: us-east-1, auth: {{bearer: key-of-aws}}}}\n\
+             models: [{{id: vectors, model_type: embedding, pricing: {{input: 1000}}, upstreams: [{{name: {upstream}, model: \"{model}\"}}]}}]\n"
+        );
+        let gateway = Gateway::start(&config);
+        // One input for Titan, which takes no more.
+        let input = match model.contains("titan") {
+            true => json!("hello"),
+            false => json!(["hello", "world"]),
+        };
+        let asked = json!({"model": "vectors", "input": input});
+        let reserved = format!("0.0{}", asked.to_string().len());
+        let response = send_with(&gateway, "key-capped", "/v1/embeddings", &asked).await;
+        assert!(response.status >= 500, "{body}: {}", response.text());
+        let expected = if cost == "reserved" { &reserved } else { cost };
+        let lines = lines(gateway);
+        assert_eq!(lines[0].field("cost"), expected, "{body}");
     }
 }

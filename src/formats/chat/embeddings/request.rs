@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use serde::Serialize;
 
 use crate::formats::chat::passthrough::decode_model_name;
-use crate::formats::dearer_setting::USUAL_TIERS;
+use crate::formats::dearer_setting::{DEARER_FIELDS, USUAL_VALUES};
 use crate::formats::embedding_codec::check_count;
 use crate::formats::json_bytes::to_json_bytes;
 use crate::formats::other_model::names_model;
@@ -24,9 +24,11 @@ const KNOWN_INPUT: KnownFields = KnownFields {
         "encoding_format",
         "user",
         "service_tier",
+        "speed",
+        "inference_geo",
     ],
     opaque: &["metadata"],
-    wanted: &[&["service_tier"]],
+    wanted: DEARER_FIELDS,
     ..NO_FIELDS
 };
 
@@ -72,7 +74,7 @@ pub(super) fn summarize(
 
 /// Returns what decides access and money.
 pub(super) fn findings(body: &[u8]) -> RequestFindings {
-    RequestFindings::of(body, &FIELDS, &[USUAL_TIERS])
+    RequestFindings::of(body, &FIELDS, USUAL_VALUES)
 }
 
 fn has_known_fields_only(text: &str) -> bool {
