@@ -180,7 +180,7 @@ fn a_console_has_its_defaults_and_its_values() {
     );
     let given = console(
         "{listen: \"0.0.0.0:9000\", public_url: \"https://console.example.com/\", sign_up: closed,
-          trusted_proxies: [10.0.0.0/8, \"::1\"], member_keys: {cap_max: 5, expires_max: 90d}}",
+          trusted_proxies: [10.0.0.0/8, \"::1\"], mail: {from: a@example.com, file: outbox}, member_keys: {cap_max: 5, expires_max: 90d}}",
     );
     let given = given.expect("a console");
     assert_eq!(given.public_url, "https://console.example.com");

@@ -13,15 +13,24 @@ const BUCKETS: usize = 1 << 13;
 pub struct AttemptBuckets {
     started: Instant,
     hasher: RandomState,
-    /// How many attempts may fail at once; as many more come free in a minute.
+    /// How many attempts may fail at once.
     burst: u64,
+    /// Milliseconds after which one more comes free.
+    interval: u64,
     /// When each bucket is full again, in milliseconds since `started`.
     full_at: Box<[AtomicU64]>,
 }
 
 impl AttemptBuckets {
+    /// `burst` attempts may fail at once, and as many more in a minute.
     pub fn new(burst: u64) -> AttemptBuckets {
+        AttemptBuckets::with_interval(burst, Duration::from_millis(60_000 / burst))
+    }
+
+    /// `burst` attempts may fail at once, and one more after each interval.
+    pub fn with_interval(burst: u64, interval: Duration) -> AttemptBuckets {
         AttemptBuckets {
+            interval: u64::try_from(interval.as_millis()).unwrap_or(u64::MAX >> 16),
             started: Instant::now(),
             hasher: RandomState::new(),
             burst,
@@ -33,24 +42,19 @@ impl AttemptBuckets {
     pub fn wait(&self, of: impl Hash, now: Instant) -> Option<Duration> {
         let full_at = self.bucket(of).load(Ordering::Relaxed);
         let taken = full_at.saturating_sub(self.milliseconds(now));
-        let wait = (taken + self.interval()).saturating_sub(self.burst * self.interval());
+        let wait = (taken + self.interval).saturating_sub(self.burst * self.interval);
         (wait > 0).then(|| Duration::from_millis(wait))
     }
 
     /// Counts a failed attempt.
     pub fn count(&self, of: impl Hash, now: Instant) {
         let now = self.milliseconds(now);
-        let interval = self.interval();
+        let interval = self.interval;
         let later = |full_at: u64| Some(full_at.max(now) + interval);
         // It always has a next value.
         let _ = self
             .bucket(of)
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, later);
-    }
-
-    /// Milliseconds after which one more comes free.
-    const fn interval(&self) -> u64 {
-        60_000 / self.burst
     }
 
     fn bucket(&self, of: impl Hash) -> &AtomicU64 {

@@ -33,7 +33,7 @@ pub use resolution::resolution;
 pub use routes::route_table;
 pub use settings::*;
 pub use tree::parse_foreign as parse_foreign_yaml;
-pub use values::{glob as model_glob, key_name};
+pub use values::{glob as model_glob, key_name, mail_address};
 
 use problem::Problems;
 use table::ConfigReader;

@@ -47,6 +47,8 @@ const SMALLEST_JOURNAL: u64 = 1 << 20;
 
 const MAX_ATTEMPTS: usize = 20;
 
+const MAX_MAIL_ADDRESS: usize = 254;
+
 /// The longest duration; sums of such durations cannot overflow.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -312,6 +314,38 @@ pub fn public_url(text: &str) -> Parsed<String> {
             "an https:// URL without a path, such as https://console.example.com (http:// for this machine only)"
                 .to_owned()
         })
+}
+
+/// A domain of e-mail addresses, in lower case.
+pub fn domain(text: &str) -> Parsed<String> {
+    let domain = text.to_lowercase();
+    let is_plain = |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '.');
+    let fits = domain.contains('.')
+        && domain.chars().all(is_plain)
+        && !domain.starts_with(['.', '-'])
+        && !domain.ends_with(['.', '-'])
+        && !domain.contains("..");
+    fits.then_some(domain)
+        .ok_or_else(|| "a domain such as example.com".to_owned())
+}
+
+/// An e-mail address, in lower case.
+pub fn mail_address(text: &str) -> Parsed<String> {
+    let address = text.trim().to_lowercase();
+    let parts = address.split_once('@');
+    let is_plain = |letter: char| {
+        !letter.is_control()
+            && !letter.is_whitespace()
+            && !matches!(letter, '<' | '>' | ',' | ';' | '"' | '@')
+    };
+    let fits = address.len() <= MAX_MAIL_ADDRESS
+        && parts.is_some_and(|(local, host)| {
+            !local.is_empty() && local.chars().all(is_plain) && domain(host).is_ok()
+        });
+    match fits {
+        true => Ok(address),
+        false => Err("an e-mail address such as name@example.com".to_owned()),
+    }
 }
 
 /// The SHA-256 of a key that clients can send: anything else would never match.

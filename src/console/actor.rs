@@ -7,6 +7,7 @@ use jiff::Timestamp;
 
 use super::refusal::Refusal;
 use super::state::Console;
+use super::texts::{ENGLISH, Texts};
 use crate::store::{AuditEntry, MembershipRole, Person, PersonRole, StoredSession};
 
 /// For how long a password that was entered need not be entered again, in milliseconds.
@@ -56,6 +57,8 @@ pub struct ConsoleCall {
     pub remote: Option<IpAddr>,
     /// The browser, as it calls itself.
     pub agent: String,
+    /// The language of messages that the operation sends.
+    pub texts: &'static Texts,
 }
 
 impl ConsoleCall {
@@ -66,6 +69,7 @@ impl ConsoleCall {
             via: Via::CommandLine,
             remote: None,
             agent: String::new(),
+            texts: &ENGLISH,
         }
     }
 

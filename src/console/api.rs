@@ -31,7 +31,10 @@ pub fn routes() -> (Router<Arc<Console>>, OpenApi) {
             session::sign_out
         ))
         .routes(routes!(session::confirm_password))
-        .routes(routes!(session::choose_password))
+        .routes(routes!(session::request_reset, session::choose_password))
+        .routes(routes!(session::request_sign_up))
+        .routes(routes!(session::verify))
+        .routes(routes!(session::request_verification))
         .routes(routes!(session::get_me, session::change_me))
         .routes(routes!(session::change_password))
         .routes(routes!(session::list_sessions))

@@ -8,6 +8,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 
 use super::actor::{ConsoleCall, Via};
+use super::language::language_of;
 use super::refusal::Refusal;
 use super::sessions;
 use super::state::Console;
@@ -34,6 +35,7 @@ impl FromRequestParts<Arc<Console>> for ConsoleCall {
             },
             remote: client_address(peer, &parts.headers, &console.settings.trusted_proxies),
             agent: agent.unwrap_or_default().to_owned(),
+            texts: language_of(&parts.headers),
             console: console.clone(),
         })
     }

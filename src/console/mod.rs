@@ -6,6 +6,8 @@ mod actor;
 mod api;
 mod assets;
 mod caller;
+mod language;
+mod mail;
 mod openapi;
 pub mod operations;
 mod pages;

@@ -18,6 +18,10 @@ pub enum Refusal {
     /// It does not exist, or the actor may not know of it.
     NotFound,
     SignUpClosed,
+    /// The console sends no mail.
+    MailOff,
+    /// An account is made by a link in a mail.
+    MailFirst,
     LinkOver,
     Invalid(InputProblem),
     HandleTaken,
@@ -36,6 +40,8 @@ pub enum InputProblem {
     Handle,
     Display,
     Email,
+    /// Accounts are for addresses of other domains.
+    Domain,
     PasswordShort,
     PasswordLong,
     Label,
@@ -67,7 +73,7 @@ impl InputProblem {
         match self {
             InputProblem::Handle => "handle",
             InputProblem::Display => "display",
-            InputProblem::Email => "email",
+            InputProblem::Email | InputProblem::Domain => "email",
             InputProblem::PasswordShort | InputProblem::PasswordLong => "password",
             InputProblem::Label | InputProblem::LabelFixed => "label",
             InputProblem::Cap | InputProblem::CapNeeded | InputProblem::CapAboveMax(_) => {
@@ -90,8 +96,11 @@ impl Refusal {
     pub const fn status(&self) -> u16 {
         match self {
             Refusal::SignInNeeded | Refusal::WrongLogin => 401,
-            Refusal::Forbidden | Refusal::ConfirmPassword | Refusal::SignUpClosed => 403,
-            Refusal::NotFound => 404,
+            Refusal::Forbidden
+            | Refusal::ConfirmPassword
+            | Refusal::SignUpClosed
+            | Refusal::MailFirst => 403,
+            Refusal::NotFound | Refusal::MailOff => 404,
             Refusal::HandleTaken
             | Refusal::EmailTaken
             | Refusal::LabelTaken
@@ -113,6 +122,8 @@ impl Refusal {
             Refusal::ConfirmPassword => "confirm_password",
             Refusal::NotFound => "not_found",
             Refusal::SignUpClosed => "sign_up_closed",
+            Refusal::MailOff => "mail_off",
+            Refusal::MailFirst => "mail_first",
             Refusal::LinkOver => "link_over",
             Refusal::Invalid(_) => "invalid",
             Refusal::HandleTaken => "handle_taken",

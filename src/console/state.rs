@@ -1,8 +1,11 @@
 //! What the operations work on: the store, the settings, and the counts of failed sign-ins.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
+use super::mail::Mailer;
 use super::passwords::Passwords;
+use super::refusal::Refusal;
 use crate::access::AttemptBuckets;
 use crate::config::ConsoleConfig;
 use crate::runtime::Runtime;
@@ -13,6 +16,12 @@ const FAILURES_PER_NETWORK: u64 = 20;
 /// The same for one account, whatever networks they come from. It is only a delay: nobody is locked out.
 const FAILURES_PER_LOGIN: u64 = 10;
 
+/// How many messages a network may ask for at once, and in a minute.
+const MAILS_PER_NETWORK: u64 = 10;
+/// How many may go to one address, or for one account, at once; one more after each interval.
+const MAILS_AT_ONCE: u64 = 3;
+const MAIL_INTERVAL: Duration = Duration::from_secs(300);
+
 /// What the operations work on.
 pub struct Console {
     pub store: Store,
@@ -22,11 +31,24 @@ pub struct Console {
     pub(super) passwords: Passwords,
     pub(super) failures_by_network: AttemptBuckets,
     pub(super) failures_by_login: AttemptBuckets,
+    mailer: Option<Mailer>,
+    pub(super) mails_by_network: AttemptBuckets,
+    pub(super) mails_by_address: AttemptBuckets,
+    mails_by_person: AttemptBuckets,
 }
 
 impl Console {
     pub fn new(store: Store, settings: ConsoleConfig, runtime: Option<Arc<Runtime>>) -> Console {
+        let mailer = settings.mail.as_ref().map(Mailer::new);
+        let mailer = mailer.transpose().unwrap_or_else(|reason| {
+            log::error!("{reason}");
+            None
+        });
         Console {
+            mailer,
+            mails_by_network: AttemptBuckets::new(MAILS_PER_NETWORK),
+            mails_by_address: AttemptBuckets::with_interval(MAILS_AT_ONCE, MAIL_INTERVAL),
+            mails_by_person: AttemptBuckets::with_interval(MAILS_AT_ONCE, MAIL_INTERVAL),
             store,
             settings,
             runtime,
@@ -34,6 +56,21 @@ impl Console {
             failures_by_network: AttemptBuckets::new(FAILURES_PER_NETWORK),
             failures_by_login: AttemptBuckets::new(FAILURES_PER_LOGIN),
         }
+    }
+
+    /// What sends mail, where the config has it.
+    pub(super) fn mailer(&self) -> Result<&Mailer, Refusal> {
+        self.mailer.as_ref().ok_or(Refusal::MailOff)
+    }
+
+    /// Counts a message for an account, or refuses it for a while: somebody may know several logins of one.
+    pub(super) fn take_mail_of(&self, person: &str) -> Result<(), Refusal> {
+        let now = Instant::now();
+        if let Some(wait) = self.mails_by_person.wait(person, now) {
+            return Err(Refusal::TooManyAttempts(wait));
+        }
+        self.mails_by_person.count(person, now);
+        Ok(())
     }
 
     /// The URL of a path of the console, as browsers reach it; never from a request's `Host`.

@@ -272,6 +272,8 @@ pub struct PersonView {
     pub handle: String,
     pub display: String,
     pub email: Option<String>,
+    /// It was proven that the address is the person's.
+    pub verified: bool,
     /// `admin`, `member` or `viewer`.
     pub role: &'static str,
     pub disabled: bool,
@@ -290,6 +292,7 @@ impl From<&Person> for PersonView {
             handle: person.handle.clone(),
             display: person.display.clone(),
             email: person.email.clone(),
+            verified: person.verified.is_some(),
             role: person.role.word(),
             disabled: person.disabled.is_some(),
             has_password: person.password.is_some(),
@@ -371,4 +374,12 @@ impl From<StoredLink> for InvitationView {
 pub struct CreatedInvitation {
     pub id: String,
     pub link: LinkView,
+    /// The address that the link was sent to as well.
+    pub mailed_to: Option<String>,
+}
+
+/// An address that a link is for.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct AddressView {
+    pub email: String,
 }

@@ -1,4 +1,5 @@
-//! Links that work once: to choose a password, and to make an account. Only the hashes of their tokens are stored.
+//! Links that work once: to choose a password, to prove an address, to make an account. Only the hashes of their tokens are
+//! stored.
 
 use sqlx::any::AnyRow;
 use sqlx::{Any, AssertSqlSafe, Row as _, Transaction};
@@ -8,7 +9,7 @@ use super::audit::{self, AuditEntry};
 use super::database::{Store, milliseconds_now};
 use super::error::StoreError;
 use super::keys::hex;
-use super::people::{NewPerson, Person, PersonRole, insert_person, put_password};
+use super::people::{NewPerson, Person, PersonRole, insert_person, put_password, put_verified};
 
 const COLUMNS: &str =
     "SELECT id, purpose, person, email, role, made_by, created, expires FROM tokens";
@@ -16,17 +17,26 @@ const COLUMNS: &str =
 /// What a link is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkPurpose {
-    /// To choose a password.
+    /// To choose a password, given by an administrator.
     Setup,
-    /// To make an account.
+    /// To choose another password, sent by mail.
+    Reset,
+    /// To make an account, given by an administrator.
     Invite,
+    /// To make an account of an address that it was sent to.
+    SignUp,
+    /// To prove an address.
+    Verify,
 }
 
 impl LinkPurpose {
     const fn word(self) -> &'static str {
         match self {
             LinkPurpose::Setup => "setup",
+            LinkPurpose::Reset => "reset",
             LinkPurpose::Invite => "invite",
+            LinkPurpose::SignUp => "sign_up",
+            LinkPurpose::Verify => "verify",
         }
     }
 }
@@ -34,82 +44,73 @@ impl LinkPurpose {
 #[derive(Debug, Clone)]
 pub struct StoredLink {
     pub id: String,
-    /// The id of the person who may choose a password.
+    /// The id of the person whose password or address it is for.
     pub person: Option<String>,
-    /// What an invitation is for.
+    /// The address that is proven, or that of the account to be made.
     pub email: Option<String>,
     pub role: Option<PersonRole>,
-    /// A handle.
+    /// A handle; empty: nobody was signed in.
     pub made_by: String,
     pub created: i64,
     pub expires: i64,
 }
 
-/// An invitation to be made.
+/// A link to be made.
 #[derive(Debug, Clone)]
-pub struct NewInvitation {
+pub struct NewLink {
+    pub purpose: LinkPurpose,
     /// The hash of the token.
     pub sha256: [u8; 32],
+    pub person: Option<String>,
     pub email: Option<String>,
-    pub role: PersonRole,
-    pub made_by: String,
+    pub role: Option<PersonRole>,
     pub expires: i64,
 }
 
+impl NewLink {
+    pub const fn new(purpose: LinkPurpose, sha256: [u8; 32], expires: i64) -> NewLink {
+        NewLink {
+            purpose,
+            sha256,
+            person: None,
+            email: None,
+            role: None,
+            expires,
+        }
+    }
+}
+
 impl Store {
-    /// Makes the link for a person to choose a password; earlier ones of the person end.
-    pub async fn create_setup_link(
+    /// Makes a link, and returns its id. Earlier ones for the same person or address end, except for invitations.
+    pub async fn create_link(
         &self,
-        person: &str,
-        sha256: &[u8; 32],
-        expires: i64,
+        link: &NewLink,
         entry: &AuditEntry,
-    ) -> Result<(), StoreError> {
+    ) -> Result<String, StoreError> {
         let mut transaction = self.begin_write().await?;
-        put_setup_link(&mut transaction, person, sha256, expires, &entry.actor).await?;
+        let id = put_link(&mut transaction, link, &entry.actor).await?;
         audit::append(&mut transaction, entry).await?;
-        Ok(transaction.commit().await?)
+        transaction.commit().await?;
+        Ok(id)
     }
 
     /// Creates a person without a password, with the link to choose one.
     pub async fn create_person_with_link(
         &self,
         person: &NewPerson,
-        sha256: &[u8; 32],
-        expires: i64,
+        link: NewLink,
         entry: &AuditEntry,
     ) -> Result<Person, StoreError> {
         let mut transaction = self.begin_write().await?;
         let person = insert_person(&mut transaction, person).await?;
-        put_setup_link(&mut transaction, &person.id, sha256, expires, &entry.actor).await?;
+        let link = NewLink {
+            person: Some(person.id.clone()),
+            ..link
+        };
+        put_link(&mut transaction, &link, &entry.actor).await?;
         audit::append(&mut transaction, entry).await?;
         transaction.commit().await?;
         Ok(person)
-    }
-
-    pub async fn create_invitation(
-        &self,
-        invitation: &NewInvitation,
-        entry: &AuditEntry,
-    ) -> Result<String, StoreError> {
-        let mut transaction = self.begin_write().await?;
-        let id = Uuid::now_v7().to_string();
-        let insert = "INSERT INTO tokens (sha256, id, purpose, email, role, made_by, created, expires) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
-        sqlx::query(insert)
-            .bind(hex(&invitation.sha256))
-            .bind(id.clone())
-            .bind(LinkPurpose::Invite.word())
-            .bind(invitation.email.clone())
-            .bind(invitation.role.word())
-            .bind(invitation.made_by.clone())
-            .bind(milliseconds_now())
-            .bind(invitation.expires)
-            .execute(&mut *transaction)
-            .await?;
-        audit::append(&mut transaction, entry).await?;
-        transaction.commit().await?;
-        Ok(id)
     }
 
     /// A link that still works. Looking at it does not use it up: programs that scan mail open links.
@@ -165,16 +166,37 @@ impl Store {
     }
 
     /// Sets a password by a link, once.
-    pub async fn use_setup_link(
+    pub async fn use_password_link(
         &self,
+        purpose: LinkPurpose,
         sha256: &[u8; 32],
         password: &str,
         entry: &AuditEntry,
     ) -> Result<Person, StoreError> {
         let mut transaction = self.begin_write().await?;
-        let link = use_up(&mut transaction, LinkPurpose::Setup, sha256).await?;
+        let link = use_up(&mut transaction, purpose, sha256).await?;
         let person = link.person.ok_or(StoreError::LinkOver)?;
         let person = put_password(&mut transaction, &person, password).await?;
+        if person.disabled.is_some() {
+            return Err(StoreError::LinkOver);
+        }
+        audit::append(&mut transaction, entry).await?;
+        transaction.commit().await?;
+        Ok(person)
+    }
+
+    /// Makes the address of a link that of its person, once.
+    pub async fn use_verification(
+        &self,
+        sha256: &[u8; 32],
+        entry: &AuditEntry,
+    ) -> Result<Person, StoreError> {
+        let mut transaction = self.begin_write().await?;
+        let link = use_up(&mut transaction, LinkPurpose::Verify, sha256).await?;
+        let (Some(person), Some(email)) = (link.person, link.email) else {
+            return Err(StoreError::LinkOver);
+        };
+        let person = put_verified(&mut transaction, &person, &email).await?;
         if person.disabled.is_some() {
             return Err(StoreError::LinkOver);
         }
@@ -186,12 +208,13 @@ impl Store {
     /// Creates the account of an invited person, once. The role is that of the invitation.
     pub async fn use_invitation(
         &self,
+        purpose: LinkPurpose,
         sha256: &[u8; 32],
         person: &NewPerson,
         entry: &AuditEntry,
     ) -> Result<Person, StoreError> {
         let mut transaction = self.begin_write().await?;
-        let link = use_up(&mut transaction, LinkPurpose::Invite, sha256).await?;
+        let link = use_up(&mut transaction, purpose, sha256).await?;
         let person = NewPerson {
             role: link.role.ok_or(StoreError::Corrupt("role"))?,
             ..person.clone()
@@ -203,31 +226,37 @@ impl Store {
     }
 }
 
-async fn put_setup_link(
+async fn put_link(
     transaction: &mut Transaction<'static, Any>,
-    person: &str,
-    sha256: &[u8; 32],
-    expires: i64,
+    link: &NewLink,
     made_by: &str,
-) -> Result<(), StoreError> {
-    sqlx::query("DELETE FROM tokens WHERE person = $1 AND purpose = $2 AND used IS NULL")
-        .bind(person.to_owned())
-        .bind(LinkPurpose::Setup.word())
+) -> Result<String, StoreError> {
+    let now = milliseconds_now();
+    let earlier = "DELETE FROM tokens WHERE used IS NULL AND \
+         (expires <= $1 OR purpose = $2 AND (person = $3 OR $2 = 'sign_up' AND email = $4))";
+    sqlx::query(earlier)
+        .bind(now)
+        .bind(link.purpose.word())
+        .bind(link.person.clone())
+        .bind(link.email.clone())
         .execute(&mut **transaction)
         .await?;
-    let insert = "INSERT INTO tokens (sha256, id, purpose, person, made_by, created, expires) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7)";
+    let id = Uuid::now_v7().to_string();
+    let insert = "INSERT INTO tokens (sha256, id, purpose, person, email, role, made_by, created, expires) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
     sqlx::query(insert)
-        .bind(hex(sha256))
-        .bind(Uuid::now_v7().to_string())
-        .bind(LinkPurpose::Setup.word())
-        .bind(person.to_owned())
+        .bind(hex(&link.sha256))
+        .bind(id.clone())
+        .bind(link.purpose.word())
+        .bind(link.person.clone())
+        .bind(link.email.clone())
+        .bind(link.role.map(|role| role.word()))
         .bind(made_by.to_owned())
-        .bind(milliseconds_now())
-        .bind(expires)
+        .bind(now)
+        .bind(link.expires)
         .execute(&mut **transaction)
         .await?;
-    Ok(())
+    Ok(id)
 }
 
 /// Marks a link as used; only one of several requests at once does.

@@ -10,13 +10,14 @@ use super::database::{DatabaseKind, Store};
 use super::error::StoreError;
 
 /// The migrations; each leads from the version of its index to the next.
-const STEPS: [&str; 6] = [
+const STEPS: [&str; 7] = [
     include_str!("migrations/0001.sql"),
     include_str!("migrations/0002.sql"),
     include_str!("migrations/0003.sql"),
     include_str!("migrations/0004.sql"),
     include_str!("migrations/0005.sql"),
     include_str!("migrations/0006.sql"),
+    include_str!("migrations/0007.sql"),
 ];
 
 impl Store {

@@ -31,7 +31,7 @@ pub use key_changes::KeyChanges;
 pub use keys::{KeyChange, PreviousSecret, StoredKey, may_be_stored_key};
 pub use lease_holder::LeaseHolder;
 pub use leases::{KeyLeaseRequest, LEASED_FOR};
-pub use links::{LinkPurpose, NewInvitation, StoredLink};
+pub use links::{LinkPurpose, NewLink, StoredLink};
 pub use owned_keys::{AccountSummary, MembershipRole};
 pub use people::{NewPerson, Person, PersonChange, PersonRole};
 pub use responses::StoredResponse;

@@ -10,8 +10,7 @@ use super::database::{Store, milliseconds_now};
 use super::error::StoreError;
 use super::keys::next_revision;
 
-const COLUMNS: &str =
-    "SELECT id, handle, display, email, password, role, disabled, epoch, created, seen FROM people";
+const COLUMNS: &str = "SELECT id, handle, display, email, password, role, disabled, epoch, created, seen, verified FROM people";
 
 /// What a person may do in the console.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +46,8 @@ pub struct Person {
     pub display: String,
     /// In lower case.
     pub email: Option<String>,
+    /// When it was proven that the address is the person's.
+    pub verified: Option<i64>,
     /// The hash of the password; `None`: none has been chosen.
     pub password: Option<String>,
     pub role: PersonRole,
@@ -64,6 +65,8 @@ pub struct NewPerson {
     pub handle: String,
     pub display: String,
     pub email: Option<String>,
+    /// It was proven that the address is the person's.
+    pub is_verified: bool,
     /// The hash of a password.
     pub password: Option<String>,
     pub role: PersonRole,
@@ -147,6 +150,9 @@ impl Store {
         }
         if let Some(email) = &change.email {
             check_email(&mut transaction, email.as_deref(), Some(id)).await?;
+            if *email != person.email {
+                person.verified = None;
+            }
             person.email.clone_from(email);
         }
         if let Some(role) = change.role.filter(|role| *role != person.role) {
@@ -221,6 +227,7 @@ pub(super) async fn insert_person(
         handle: new.handle.clone(),
         display: new.display.clone(),
         email: new.email.clone(),
+        verified: (new.is_verified && new.email.is_some()).then(milliseconds_now),
         password: new.password.clone(),
         role: new.role,
         disabled: None,
@@ -254,6 +261,27 @@ pub(super) async fn put_password(
     let mut person = find(transaction, id).await?;
     person.password = Some(password.to_owned());
     person.epoch += 1;
+    put(transaction, &person).await?;
+    // Links to choose a password are of the time before it.
+    let links =
+        "DELETE FROM tokens WHERE person = $1 AND purpose IN ('setup', 'reset') AND used IS NULL";
+    sqlx::query(links)
+        .bind(person.id.clone())
+        .execute(&mut **transaction)
+        .await?;
+    Ok(person)
+}
+
+/// Writes an address that was proven.
+pub(super) async fn put_verified(
+    transaction: &mut Transaction<'static, Any>,
+    id: &str,
+    email: &str,
+) -> Result<Person, StoreError> {
+    check_email(transaction, Some(email), Some(id)).await?;
+    let mut person = find(transaction, id).await?;
+    person.email = Some(email.to_owned());
+    person.verified = Some(milliseconds_now());
     put(transaction, &person).await?;
     Ok(person)
 }
@@ -301,10 +329,11 @@ async fn put(
     transaction: &mut Transaction<'static, Any>,
     person: &Person,
 ) -> Result<(), StoreError> {
-    let put = "INSERT INTO people (id, handle, display, email, password, role, disabled, epoch, created, seen) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) \
+    let put = "INSERT INTO people (id, handle, display, email, password, role, disabled, epoch, created, seen, verified) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) \
          ON CONFLICT (id) DO UPDATE SET display = excluded.display, email = excluded.email, \
-         password = excluded.password, role = excluded.role, disabled = excluded.disabled, epoch = excluded.epoch";
+         password = excluded.password, role = excluded.role, disabled = excluded.disabled, epoch = excluded.epoch, \
+         verified = excluded.verified";
     sqlx::query(put)
         .bind(person.id.clone())
         .bind(person.handle.clone())
@@ -316,6 +345,7 @@ async fn put(
         .bind(person.epoch)
         .bind(person.created)
         .bind(person.seen)
+        .bind(person.verified)
         .execute(&mut **transaction)
         .await?;
     // What is left of other epochs is over, and needs no row.
@@ -341,6 +371,7 @@ impl Person {
             epoch: row.try_get(7)?,
             created: row.try_get(8)?,
             seen: row.try_get(9)?,
+            verified: row.try_get(10)?,
         })
     }
 }

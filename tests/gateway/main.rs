@@ -12,6 +12,7 @@ mod cloud_embeddings;
 mod clouds;
 mod command_line;
 mod console;
+mod console_mail;
 mod conversation_owners;
 mod conversations;
 mod costs;

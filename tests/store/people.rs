@@ -1,7 +1,7 @@
 //! People, sessions, links and rotated keys in the store.
 
 use omniglot::store::{
-    AuditEntry, KeyChange, LinkPurpose, NewInvitation, NewPerson, NewSession, Person, PersonChange,
+    AuditEntry, KeyChange, LinkPurpose, NewLink, NewPerson, NewSession, Person, PersonChange,
     PersonRole, Store, StoreError,
 };
 use omniglot_test_support::Database;
@@ -18,6 +18,7 @@ fn new_person(handle: &str, role: PersonRole) -> NewPerson {
         handle: handle.to_owned(),
         display: handle.to_uppercase(),
         email: Some(format!("{handle}@example.org")),
+        is_verified: false,
         password: Some("hash".to_owned()),
         role,
     }
@@ -37,6 +38,7 @@ fn session(token: u8, now: i64) -> NewSession {
         sha256: [token; 32],
         now,
         expires: now + 1000,
+        stepped_up: now,
         remote: "127.0.0.1".to_owned(),
         agent: "a browser".to_owned(),
     }
@@ -236,16 +238,13 @@ async fn a_rotated_key_is_known_by_both_secrets_until_the_overlap_is_over(
 async fn a_link_is_used_by_one_of_many(#[case] database: Database) {
     let test_store = TestStore::new(database);
     let store = test_store.open().await;
-    let invitation = NewInvitation {
-        sha256: [7; 32],
-        email: None,
-        role: PersonRole::Admin,
-        made_by: "root".to_owned(),
-        expires: LATER,
+    let invitation = NewLink {
+        role: Some(PersonRole::Admin),
+        ..NewLink::new(LinkPurpose::Invite, [7; 32], LATER)
     };
     let entry = AuditEntry::default();
     store
-        .create_invitation(&invitation, &entry)
+        .create_link(&invitation, &entry)
         .await
         .expect("an invitation");
     let tries: Vec<_> = (0..6)
@@ -254,7 +253,7 @@ async fn a_link_is_used_by_one_of_many(#[case] database: Database) {
             tokio::spawn(async move {
                 let person = new_person(&format!("p{number}"), PersonRole::Viewer);
                 store
-                    .use_invitation(&[7; 32], &person, &AuditEntry::default())
+                    .use_invitation(LinkPurpose::Invite, &[7; 32], &person, &AuditEntry::default())
                     .await
             })
         })

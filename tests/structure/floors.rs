@@ -25,7 +25,7 @@ const EXCEPTIONS: [(&str, &str); 2] = [
 ];
 
 /// Crates that are known in one place only, so that they can be replaced there.
-const CRATES: [(&str, &[&str]); 21] = [
+const CRATES: [(&str, &[&str]); 22] = [
     ("pingora", &["server/"]),
     ("pingora_core", &["proxy/", "server/"]),
     ("pingora_http", &["proxy/", "server/"]),
@@ -35,6 +35,7 @@ const CRATES: [(&str, &[&str]); 21] = [
     ("axum_extra", &["console/"]),
     ("askama", &["console/"]),
     ("argon2", &["console/passwords.rs"]),
+    ("lettre", &["console/mail/"]),
     ("tower_http", &["console/security.rs"]),
     ("utoipa", &["console/"]),
     ("utoipa_axum", &["console/"]),

@@ -3,10 +3,12 @@
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::time::Duration;
 
+use super::mail;
 use super::server::parse_listener;
 use crate::config::check::DeclaredNames;
 use crate::config::settings::{Amount, ConsoleConfig, Listen, MemberKeys, SessionLimits, SignUp};
 use crate::config::table::{ConfigField, ConfigReader, ConfigTable, Located};
+use crate::config::tree::YamlKind;
 use crate::config::values;
 use crate::model::Money;
 
@@ -16,12 +18,6 @@ const DEFAULT_SESSION: SessionLimits = SessionLimits {
     idle: Duration::from_secs(8 * 3600),
     absolute: Duration::from_secs(7 * 24 * 3600),
 };
-
-const SIGN_UPS: [(&str, SignUp); 3] = [
-    ("closed", SignUp::Closed),
-    ("invite", SignUp::Invite),
-    ("open", SignUp::Open),
-];
 
 pub fn parse(
     reader: &mut ConfigReader,
@@ -49,16 +45,25 @@ pub fn parse(
     names.console = listen.as_ref().map(|(listen, _)| listen.clone());
     let public_url = table.take("public_url");
     let public_url = public_url.and_then(|field| reader.value(field, values::public_url));
-    let sign_up = reader.optional(&mut table, "sign_up", values::one_of(&SIGN_UPS));
+    let sign_up = table.take("sign_up");
+    let sign_up_position = sign_up.map_or(position, |field| field.node.position);
+    let sign_up = sign_up.and_then(|field| parse_sign_up(reader, field));
     let proxies = reader.items(&mut table, "trusted_proxies", values::ip_network);
     let session = table.take("session");
     let session = session.and_then(|field| parse_session(reader, field));
     let member_keys = table.take("member_keys");
     let member_keys = member_keys.and_then(|field| parse_member_keys(reader, field));
+    let mail_field = table.take("mail");
+    let mail = mail_field.and_then(|field| mail::parse(reader, field));
     reader.finish(table);
     if !has_store {
         let message = "console needs a store, where people and keys are kept; add one, such as store: sqlite:omniglot.db";
         reader.problems.add(position, message);
+    }
+    if matches!(sign_up, Some(SignUp::Domains(_))) && mail_field.is_none() {
+        let message =
+            "sign_up: domains needs mail, by which people prove their addresses; add mail";
+        reader.problems.add(sign_up_position, message);
     }
     let (listen, tls) = listen?;
     if tls.is_none() && !listen.value.ip().is_loopback() && proxies.is_empty() {
@@ -67,6 +72,10 @@ pub fn parse(
             listen.written
         );
         reader.problems.add(listen.position, message);
+    }
+    if let Some(field) = mail_field.filter(|_| public_url.is_none()) {
+        let message = "mail has links that only this machine can open; set public_url";
+        reader.warnings.add(field.node.position, message);
     }
     Some(ConsoleConfig {
         public_url: match (public_url, &tls) {
@@ -82,7 +91,30 @@ pub fn parse(
         trusted_proxies: proxies.into_iter().map(|proxy| proxy.value).collect(),
         session: session.unwrap_or(DEFAULT_SESSION),
         member_keys: member_keys.unwrap_or_else(default_member_keys),
+        mail,
     })
+}
+
+/// A word, or `{domains: [...]}`.
+fn parse_sign_up(reader: &mut ConfigReader, field: ConfigField) -> Option<SignUp> {
+    if let YamlKind::Map(_) = field.node.kind {
+        let mut table = reader.table("sign_up", field)?;
+        let domains = reader.required_field(&mut table, "domains");
+        let domains = domains.map(|field| reader.filled_list(field));
+        reader.finish(table);
+        let domains = domains?.into_iter();
+        let domains = domains.filter_map(|domain| reader.value(domain, values::domain));
+        return Some(SignUp::Domains(
+            domains.map(|domain| domain.value).collect(),
+        ));
+    }
+    let parse = |text: &str| match text {
+        "closed" => Ok(SignUp::Closed),
+        "invite" => Ok(SignUp::Invite),
+        "open" => Ok(SignUp::Open),
+        _ => Err("closed, invite, open or {domains: [...]}".to_owned()),
+    };
+    reader.value(field, parse).map(|sign_up| sign_up.value)
 }
 
 fn parse_session(reader: &mut ConfigReader, field: ConfigField) -> Option<SessionLimits> {

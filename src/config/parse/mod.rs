@@ -9,6 +9,7 @@ mod google_auth;
 mod images;
 mod journal;
 mod key;
+mod mail;
 mod model;
 mod request_shape;
 mod server;

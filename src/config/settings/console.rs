@@ -1,9 +1,10 @@
 //! The console: the web pages where people sign in and make keys.
 
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{Amount, Listen};
+use super::{Amount, Listen, Secret};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConsoleConfig {
@@ -15,17 +16,79 @@ pub struct ConsoleConfig {
     pub trusted_proxies: Vec<IpNetwork>,
     pub session: SessionLimits,
     pub member_keys: MemberKeys,
+    /// Absent: the console sends none.
+    pub mail: Option<MailConfig>,
 }
 
 /// Who may make an account.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SignUp {
     /// Nobody; accounts are made on the command line.
     Closed,
     /// Who has an invitation.
     Invite,
+    /// Who has an address of one of these domains, and can prove it; in lower case.
+    Domains(Vec<String>),
     /// Everybody.
     Open,
+}
+
+impl SignUp {
+    /// Tells whether an address in lower case may be that of an account that somebody makes.
+    pub fn accepts(&self, email: &str) -> bool {
+        match self {
+            SignUp::Closed | SignUp::Invite => false,
+            SignUp::Open => true,
+            SignUp::Domains(domains) => {
+                let domain = email.rsplit_once('@').map(|(_, domain)| domain);
+                domain.is_some_and(|domain| domains.iter().any(|known| known == domain))
+            }
+        }
+    }
+}
+
+/// How the console sends mail.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MailConfig {
+    pub from: MailSender,
+    pub route: MailRoute,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MailSender {
+    pub name: Option<String>,
+    pub address: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MailRoute {
+    Smtp(SmtpServer),
+    /// Messages are files in this folder.
+    Folder(PathBuf),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SmtpServer {
+    pub host: String,
+    pub port: u16,
+    pub security: SmtpSecurity,
+    pub login: Option<SmtpLogin>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SmtpSecurity {
+    /// TLS from the first byte.
+    Tls,
+    /// STARTTLS, without which nothing is sent.
+    StartTls,
+    /// None, on this machine.
+    Plain,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SmtpLogin {
+    pub user: String,
+    pub password: Secret,
 }
 
 /// When a session ends.

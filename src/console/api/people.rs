@@ -10,8 +10,8 @@ use utoipa::ToSchema;
 use super::session::{SessionResponse, with_cookie};
 use super::{ApiRefusal, Body};
 use crate::console::actor::{Actor, ConsoleCall};
-use crate::console::operations::invitations;
 use crate::console::operations::people::{self, PersonEdit, PersonInput};
+use crate::console::operations::{invitations, sign_up};
 use crate::console::refusal::{InputProblem, Refusal};
 use crate::console::views::{
     CreatedInvitation, CreatedPerson, InvitationView, LinkView, PersonView,
@@ -44,7 +44,7 @@ pub async fn list_people(call: ConsoleCall) -> Result<Json<Vec<PersonView>>, Ref
     people::list_people(&call).await.map(Json)
 }
 
-/// Makes an account: for oneself where `console.sign_up` is `open`, or as an administrator for somebody else, who
+/// Makes an account: for oneself where `console.sign_up` is `open` and no mail is sent (else see `/sign-up`), or as an administrator for somebody else, who
 /// chooses a password by the link of the response.
 #[utoipa::path(post, path = "/people", tag = "people", request_body = PersonBody, responses((status = 201, body = CreatedPerson), (status = 403, body = ApiRefusal), (status = 409, body = ApiRefusal)))]
 pub async fn create_person(
@@ -57,7 +57,7 @@ pub async fn create_person(
         email: body.email,
     };
     if let (Actor::Anonymous, Some(password)) = (&call.actor, &body.password) {
-        let begun = people::sign_up(&call, input, password).await?;
+        let begun = sign_up::sign_up(&call, input, password).await?;
         return Ok(with_cookie(&call, begun, StatusCode::CREATED).into_response());
     }
     let role = role(body.role.as_deref())?.unwrap_or(PersonRole::Member);

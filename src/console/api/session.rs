@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use super::{ApiRefusal, Body};
 use crate::console::actor::ConsoleCall;
 use crate::console::operations::session::Begun;
-use crate::console::operations::{people, session};
+use crate::console::operations::{people, reset, session, sign_up, verification};
 use crate::console::refusal::Refusal;
 use crate::console::sessions::{ended_cookie, session_cookie};
 use crate::console::views::{PersonView, SessionView};
@@ -67,6 +67,63 @@ pub async fn confirm_password(
 ) -> Result<StatusCode, Refusal> {
     session::confirm_password(&call, &body.password).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ResetBody {
+    /// A username or an e-mail address.
+    login: String,
+}
+
+/// Sends a link to choose another password, if there is an account with a verified address.
+#[utoipa::path(post, path = "/reset", tag = "session", request_body = ResetBody, responses((status = 202), (status = 404, body = ApiRefusal), (status = 429, body = ApiRefusal)))]
+pub async fn request_reset(
+    call: ConsoleCall,
+    Body(body): Body<ResetBody>,
+) -> Result<StatusCode, Refusal> {
+    reset::request_reset(&call, &body.login).await?;
+    Ok(StatusCode::ACCEPTED)
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AddressBody {
+    email: String,
+}
+
+/// Sends a link to make an account, where `console.sign_up` lets people make their own and mail is sent.
+#[utoipa::path(post, path = "/sign-up", tag = "session", request_body = AddressBody, responses((status = 202), (status = 403, body = ApiRefusal), (status = 429, body = ApiRefusal)))]
+pub async fn request_sign_up(
+    call: ConsoleCall,
+    Body(body): Body<AddressBody>,
+) -> Result<StatusCode, Refusal> {
+    sign_up::request_sign_up(&call, &body.email).await?;
+    Ok(StatusCode::ACCEPTED)
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct VerificationBody {
+    /// The last part of the link.
+    token: String,
+}
+
+/// Proves an address by the link that was sent to it.
+#[utoipa::path(post, path = "/verification", tag = "session", request_body = VerificationBody, responses((status = 204), (status = 410, body = ApiRefusal)))]
+pub async fn verify(
+    call: ConsoleCall,
+    Body(body): Body<VerificationBody>,
+) -> Result<StatusCode, Refusal> {
+    verification::verify(&call, &body.token).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Sends the link that proves one's own address once more.
+#[utoipa::path(post, path = "/me/verification", tag = "me", responses((status = 202), (status = 400, body = ApiRefusal), (status = 429, body = ApiRefusal)))]
+pub async fn request_verification(call: ConsoleCall) -> Result<StatusCode, Refusal> {
+    verification::request_verification(&call).await?;
+    Ok(StatusCode::ACCEPTED)
 }
 
 #[derive(Deserialize, ToSchema)]

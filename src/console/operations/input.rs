@@ -1,10 +1,10 @@
 //! Reads what people type: usernames, e-mail addresses, names of keys.
 
+use crate::config::mail_address;
 use crate::console::refusal::{InputProblem, Refusal};
 
 const HANDLE_LENGTH: std::ops::RangeInclusive<usize> = 2..=32;
 const MAX_DISPLAY: usize = 80;
-const MAX_EMAIL: usize = 254;
 const MAX_LABEL: usize = 64;
 
 /// A username in lower case. It is part of the names of keys, and never changes.
@@ -35,24 +35,13 @@ pub fn display(text: &str, handle: &str) -> Result<String, Refusal> {
 
 /// An e-mail address in lower case; empty: none.
 pub fn email(text: &str) -> Result<Option<String>, Refusal> {
-    let email = text.trim().to_lowercase();
+    let email = text.trim();
     if email.is_empty() {
         return Ok(None);
     }
-    let is_plain = |letter: char| !letter.is_control() && !letter.is_whitespace();
-    let parts = email.split_once('@');
-    let fits = parts.is_some_and(|(local, domain)| {
-        !local.is_empty()
-            && domain.contains('.')
-            && !domain.contains('@')
-            && !domain.starts_with('.')
-            && !domain.ends_with('.')
-    });
-    let fits = fits && email.len() <= MAX_EMAIL && email.chars().all(is_plain);
-    let is_bracketed = email.contains(['<', '>', ',', ';', '"']);
-    match fits && !is_bracketed {
-        true => Ok(Some(email)),
-        false => Err(InputProblem::Email.into()),
+    match mail_address(email) {
+        Ok(email) => Ok(Some(email)),
+        Err(_) => Err(InputProblem::Email.into()),
     }
 }
 

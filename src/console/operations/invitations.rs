@@ -3,13 +3,15 @@
 use super::input;
 use super::people::PersonInput;
 use super::session::Begun;
+use super::sign_up;
 use crate::config::SignUp;
 use crate::console::actor::{ConsoleCall, now};
+use crate::console::mail::MailText;
 use crate::console::refusal::Refusal;
 use crate::console::sessions;
 use crate::console::tokens::{NewToken, token_hash};
 use crate::console::views::{CreatedInvitation, InvitationView, LinkView, Moment, PersonView};
-use crate::store::{LinkPurpose, NewInvitation, NewPerson, PersonRole};
+use crate::store::{LinkPurpose, NewLink, NewPerson, PersonRole, StoredLink};
 
 /// For how long an invitation works, in milliseconds.
 const INVITED_FOR: i64 = 7 * 24 * 3600 * 1000;
@@ -28,24 +30,26 @@ pub async fn invite(
     let token = NewToken::generate();
     let expires = now() + INVITED_FOR;
     let entry = call.audit("invitation.create", email, format!("role {}", role.word()));
-    let invitation = NewInvitation {
-        sha256: token.sha256,
-        email: input::email(email)?,
-        role,
-        made_by: entry.actor.clone(),
-        expires,
+    let email = input::email(email)?;
+    let invitation = NewLink {
+        email: email.clone(),
+        role: Some(role),
+        ..NewLink::new(LinkPurpose::Invite, token.sha256, expires)
     };
-    let id = call
-        .console
-        .store
-        .create_invitation(&invitation, &entry)
-        .await?;
+    let id = call.console.store.create_link(&invitation, &entry).await?;
+    let url = call.console.url(&format!("/invitation/{}", token.token));
+    let mailer = call.console.mailer().ok();
+    let mailed_to = email.filter(|_| mailer.is_some());
+    if let (Some(mailer), Some(email)) = (mailer, &mailed_to) {
+        mailer.send(email, &MailText::invitation(call.texts, &entry.actor, &url));
+    }
     Ok(CreatedInvitation {
         id,
         link: LinkView {
-            url: call.console.url(&format!("/invitation/{}", token.token)),
+            url,
             expires: Moment(expires),
         },
+        mailed_to,
     })
 }
 
@@ -68,10 +72,21 @@ pub async fn withdraw(call: &ConsoleCall, id: &str) -> Result<(), Refusal> {
 
 /// What an invitation is for. Looking does not use it up.
 pub async fn find_invitation(call: &ConsoleCall, token: &str) -> Result<InvitationView, Refusal> {
+    let (_, link) = invitation(call, token).await?;
+    Ok(InvitationView::from(link))
+}
+
+/// The invitation of an administrator, or the link for which somebody has asked by mail.
+async fn invitation(call: &ConsoleCall, token: &str) -> Result<(LinkPurpose, StoredLink), Refusal> {
     check_open(call)?;
-    let store = &call.console.store;
-    let link = store.link(LinkPurpose::Invite, &token_hash(token)).await?;
-    link.map(InvitationView::from).ok_or(Refusal::LinkOver)
+    let (store, sha256) = (&call.console.store, token_hash(token));
+    if let Some(link) = store.link(LinkPurpose::Invite, &sha256).await? {
+        return Ok((LinkPurpose::Invite, link));
+    }
+    let link = store.link(LinkPurpose::SignUp, &sha256).await?;
+    let link = link.ok_or(Refusal::LinkOver)?;
+    sign_up::check_open(call)?;
+    Ok((LinkPurpose::SignUp, link))
 }
 
 /// Makes the account of an invited person, and signs in.
@@ -81,8 +96,10 @@ pub async fn accept(
     input: PersonInput,
     password: &str,
 ) -> Result<Begun, Refusal> {
-    let invitation = find_invitation(call, token).await?;
+    let (purpose, invitation) = invitation(call, token).await?;
     let handle = input::handle(&input.handle)?;
+    // Who has the link has the address that it was sent to.
+    let is_verified = invitation.email.is_some() && call.console.mailer().is_ok();
     let email = match invitation.email {
         Some(email) => Some(email),
         None => input::email(&input.email)?,
@@ -90,6 +107,7 @@ pub async fn accept(
     let person = NewPerson {
         display: input::display(&input.display, &handle)?,
         email,
+        is_verified,
         password: Some(call.console.passwords.hash(password).await?),
         // The store takes that of the invitation.
         role: PersonRole::Viewer,
@@ -97,7 +115,8 @@ pub async fn accept(
     };
     let entry = call.audit("invitation.accept", &person.handle, String::new());
     let (store, sha256) = (&call.console.store, token_hash(token));
-    let person = store.use_invitation(&sha256, &person, &entry).await?;
+    let used = store.use_invitation(purpose, &sha256, &person, &entry);
+    let person = used.await?;
     let token = sessions::begin(call, &person).await?;
     Ok(Begun {
         person: PersonView::from(&person),
@@ -108,6 +127,6 @@ pub async fn accept(
 fn check_open(call: &ConsoleCall) -> Result<(), Refusal> {
     match call.console.settings.sign_up {
         SignUp::Closed => Err(Refusal::SignUpClosed),
-        SignUp::Invite | SignUp::Open => Ok(()),
+        SignUp::Invite | SignUp::Domains(_) | SignUp::Open => Ok(()),
     }
 }

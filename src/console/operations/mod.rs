@@ -4,8 +4,12 @@ pub mod config_keys;
 pub mod input;
 pub mod invitations;
 pub mod keys;
+mod mail;
 pub mod people;
+pub mod reset;
 pub mod session;
+pub mod sign_up;
+pub mod verification;
 
 #[cfg(test)]
 mod tests;

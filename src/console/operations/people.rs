@@ -1,17 +1,22 @@
 //! People: made by an administrator, by the command line or by themselves, changed and disabled.
 
 use super::input;
+use super::mail::notify_password;
 use super::session::{Begun, check_attempts, count_attempt};
-use crate::config::SignUp;
+use super::verification::send_verification;
 use crate::console::actor::{Actor, ConsoleCall, now};
 use crate::console::refusal::Refusal;
 use crate::console::sessions;
 use crate::console::tokens::{NewToken, token_hash};
 use crate::console::views::{CreatedPerson, LinkView, Moment, PersonView};
-use crate::store::{LinkPurpose, NewPerson, PersonChange, PersonRole};
+use crate::store::{LinkPurpose, NewLink, NewPerson, PersonChange, PersonRole, StoredLink};
 
 /// For how long the link to choose a password works, in milliseconds.
 const SETUP_FOR: i64 = 24 * 3600 * 1000;
+
+/// Where the links lead to choose a password, and another one.
+const SETUP_PATH: &str = "/setup/";
+pub(super) const RESET_PATH: &str = "/reset/";
 
 /// What a person is made from.
 #[derive(Debug, Clone, Default)]
@@ -30,35 +35,6 @@ pub struct PersonEdit {
     pub disabled: Option<bool>,
 }
 
-/// Makes one's own account, where everybody may.
-pub async fn sign_up(
-    call: &ConsoleCall,
-    input: PersonInput,
-    password: &str,
-) -> Result<Begun, Refusal> {
-    if call.console.settings.sign_up != SignUp::Open {
-        return Err(Refusal::SignUpClosed);
-    }
-    let handle = input::handle(&input.handle)?;
-    check_attempts(call, &handle)?;
-    // Accounts are not made at the speed of the machine, and taken names not looked for.
-    count_attempt(call, &handle);
-    let person = NewPerson {
-        display: input::display(&input.display, &handle)?,
-        email: input::email(&input.email)?,
-        password: Some(call.console.passwords.hash(password).await?),
-        role: PersonRole::Member,
-        handle,
-    };
-    let entry = call.audit("person.sign_up", &person.handle, String::new());
-    let person = call.console.store.create_person(&person, &entry).await?;
-    let token = sessions::begin(call, &person).await?;
-    Ok(Begun {
-        person: PersonView::from(&person),
-        token,
-    })
-}
-
 /// Makes an account for somebody else, who chooses a password by a link.
 pub async fn create_person(
     call: &ConsoleCall,
@@ -71,6 +47,7 @@ pub async fn create_person(
     let person = NewPerson {
         display: input::display(&input.display, &handle)?,
         email: input::email(&input.email)?,
+        is_verified: false,
         password: None,
         role,
         handle,
@@ -83,7 +60,8 @@ pub async fn create_person(
         format!("role {}", role.word()),
     );
     let store = &call.console.store;
-    let made = store.create_person_with_link(&person, &token.sha256, expires, &entry);
+    let link = NewLink::new(LinkPurpose::Setup, token.sha256, expires);
+    let made = store.create_person_with_link(&person, link, &entry);
     Ok(CreatedPerson {
         person: PersonView::from(&made.await?),
         link: setup_link(call, &token.token, expires),
@@ -99,30 +77,45 @@ pub async fn create_setup_link(call: &ConsoleCall, id: &str) -> Result<LinkView,
     let token = NewToken::generate();
     let expires = now() + SETUP_FOR;
     let entry = call.audit("person.setup_link", &person.handle, String::new());
-    let store = &call.console.store;
-    let made = store.create_setup_link(&person.id, &token.sha256, expires, &entry);
-    made.await?;
+    let link = NewLink {
+        person: Some(person.id),
+        ..NewLink::new(LinkPurpose::Setup, token.sha256, expires)
+    };
+    call.console.store.create_link(&link, &entry).await?;
     Ok(setup_link(call, &token.token, expires))
 }
 
 fn setup_link(call: &ConsoleCall, token: &str, expires: i64) -> LinkView {
     LinkView {
-        url: call.console.url(&format!("/setup/{token}")),
+        url: call.console.url(&format!("{SETUP_PATH}{token}")),
         expires: Moment(expires),
     }
 }
 
 /// Whose password a link is for. Looking does not use it up.
 pub async fn find_setup_link(call: &ConsoleCall, token: &str) -> Result<PersonView, Refusal> {
-    let store = &call.console.store;
-    let link = store.link(LinkPurpose::Setup, &token_hash(token)).await?;
-    let person = link.and_then(|link| link.person).ok_or(Refusal::LinkOver)?;
-    let person = store.person(&person).await?;
+    let (_, link) = password_link(call, token).await?;
+    let person = link.person.ok_or(Refusal::LinkOver)?;
+    let person = call.console.store.person(&person).await?;
     let person = person.filter(|person| person.disabled.is_none());
     person
         .as_ref()
         .map(PersonView::from)
         .ok_or(Refusal::LinkOver)
+}
+
+/// The link of an administrator, or one that was sent by mail.
+async fn password_link(
+    call: &ConsoleCall,
+    token: &str,
+) -> Result<(LinkPurpose, StoredLink), Refusal> {
+    let sha256 = token_hash(token);
+    for purpose in [LinkPurpose::Setup, LinkPurpose::Reset] {
+        if let Some(link) = call.console.store.link(purpose, &sha256).await? {
+            return Ok((purpose, link));
+        }
+    }
+    Err(Refusal::LinkOver)
 }
 
 /// Chooses a password by a link, and signs in.
@@ -132,10 +125,13 @@ pub async fn use_setup_link(
     password: &str,
 ) -> Result<Begun, Refusal> {
     let person = find_setup_link(call, token).await?;
+    let (purpose, _) = password_link(call, token).await?;
     let hash = call.console.passwords.hash(password).await?;
     let entry = call.audit("person.choose_password", &person.handle, String::new());
     let (store, sha256) = (&call.console.store, token_hash(token));
-    let person = store.use_setup_link(&sha256, &hash, &entry).await?;
+    let used = store.use_password_link(purpose, &sha256, &hash, &entry);
+    let person = used.await?;
+    notify_password(call, &person);
     let token = sessions::begin(call, &person).await?;
     Ok(Begun {
         person: PersonView::from(&person),
@@ -156,6 +152,7 @@ pub async fn change_password(call: &ConsoleCall, old: &str, new: &str) -> Result
     let entry = call.audit("person.change_password", &person.handle, String::new());
     let changed = call.console.store.set_password(&person.id, &hash, &entry);
     let person = changed.await?;
+    notify_password(call, &person);
     let token = sessions::begin(call, &person).await?;
     Ok(Begun {
         person: PersonView::from(&person),
@@ -163,14 +160,23 @@ pub async fn change_password(call: &ConsoleCall, old: &str, new: &str) -> Result
     })
 }
 
-/// Changes what others see of oneself.
+/// Changes what others see of oneself. Where the console sends mail, another address is one's own once it is proven.
 pub async fn change_me(call: &ConsoleCall, edit: PersonEdit) -> Result<PersonView, Refusal> {
     let person = call.signed_in()?.person.clone();
-    let edit = PersonEdit {
+    let mut edit = PersonEdit {
         role: None,
         disabled: None,
         ..edit
     };
+    if let Some(text) = &edit.email
+        && call.console.mailer().is_ok()
+        && let Some(email) = input::email(text)?
+    {
+        if person.email.as_ref() != Some(&email) {
+            send_verification(call, person.clone(), email)?;
+        }
+        edit.email = None;
+    }
     apply(call, &person.id, &person.handle, edit).await
 }
 

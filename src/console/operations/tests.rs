@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::people::{PersonEdit, PersonInput};
-use super::{config_keys, invitations, keys, people, session};
+use super::{config_keys, invitations, keys, people, reset, session, sign_up, verification};
 use crate::config;
 use crate::console::actor::{Actor, ConsoleCall, SignedIn, Via, now};
 use crate::console::refusal::{InputProblem, Refusal};
@@ -26,6 +26,10 @@ impl Scene {
     async fn new(settings: &str) -> Scene {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("store.db");
+        // Messages become files.
+        let outbox = folder.path().display();
+        let mail = format!("mail: {{from: a@example.org, file: \"{outbox}\"}}");
+        let settings = settings.replace("MAIL", &mail);
         let text = format!("store: \"sqlite:{}\"\nconsole: {settings}", path.display());
         let config = config::parse("test.yaml", &text, &|_| None).expect("a good config");
         let store = Store::open(config.store.as_ref().expect("a store")).await;
@@ -44,7 +48,8 @@ impl Scene {
             let person = NewPerson {
                 handle: handle.to_owned(),
                 display: handle.to_owned(),
-                email: None,
+                email: Some(format!("{handle}@example.org")),
+                is_verified: false,
                 // The hash of nothing: nobody signs in with it.
                 password: Some("$".to_owned()),
                 role,
@@ -127,7 +132,12 @@ session::sign_out             -     sign_in_needed ok             ok            
 session::confirm_password     -     sign_in_needed wrong_login    wrong_login    wrong_login    sign_in_needed
 session::list_sessions        -     sign_in_needed ok             ok             ok             sign_in_needed
 session::end_session          other sign_in_needed not_found      not_found      not_found      sign_in_needed
-people::sign_up               -     sign_up_closed sign_up_closed sign_up_closed sign_up_closed sign_up_closed
+sign_up::sign_up              -     sign_up_closed sign_up_closed sign_up_closed sign_up_closed sign_up_closed
+sign_up::request_sign_up      -     sign_up_closed sign_up_closed sign_up_closed sign_up_closed sign_up_closed
+reset::request_reset          -     ok             ok             ok             ok             ok
+verification::request_verification - sign_in_needed ok           ok             ok             sign_in_needed
+verification::find_verification -   link_over      link_over      link_over      link_over      link_over
+verification::verify          -     link_over      link_over      link_over      link_over      link_over
 people::create_person         -     sign_in_needed forbidden      forbidden      ok             ok
 people::create_setup_link     own   sign_in_needed forbidden      forbidden      ok             ok
 people::create_setup_link     other sign_in_needed forbidden      forbidden      ok             ok
@@ -190,7 +200,16 @@ async fn attempt(scene: &Scene, operation: &str, call: &ConsoleCall, owner: &str
             let of_owner = scene.console.store.sessions(&owner.id, now()).await;
             word(session::end_session(call, &of_owner.expect("sessions")[0].id).await)
         }
-        "people::sign_up" => word(people::sign_up(call, input("new"), "long enough").await),
+        "sign_up::sign_up" => word(sign_up::sign_up(call, input("new"), "long enough").await),
+        "sign_up::request_sign_up" => word(sign_up::request_sign_up(call, "n@example.org").await),
+        "reset::request_reset" => word(reset::request_reset(call, &label).await),
+        "verification::request_verification" => {
+            word(verification::request_verification(call).await)
+        }
+        "verification::find_verification" => {
+            word(verification::find_verification(call, "guess").await)
+        }
+        "verification::verify" => word(verification::verify(call, "guess").await),
         "people::create_person" => {
             let handle = format!("p{}", call.audit("", "", String::new()).actor.len());
             word(people::create_person(call, input(&handle), PersonRole::Viewer).await)
@@ -236,7 +255,7 @@ async fn attempt(scene: &Scene, operation: &str, call: &ConsoleCall, owner: &str
 
 #[tokio::test]
 async fn every_operation_checks_its_own_actor() {
-    let scene = Scene::new("{sign_up: invite, member_keys: {max: 1000}}").await;
+    let scene = Scene::new("{sign_up: invite, member_keys: {max: 1000}, MAIL}").await;
     for (operation, owner, expected) in matrix() {
         for (actor, expected) in ACTORS.into_iter().zip(expected) {
             let call = scene.call(actor).await;

@@ -20,6 +20,7 @@ struct MePage {
     lead: String,
     me: PersonView,
     sessions: Vec<SessionView>,
+    has_mail: bool,
 }
 
 pub async fn show(visit: Visit) -> Response {
@@ -36,6 +37,7 @@ async fn me_page(visit: Visit, problem: Option<&Refusal>) -> Response {
         Ok(found) => found,
         Err(refusal) => return visit.refuse(&refusal),
     };
+    let has_mail = visit.call.console.mailer().is_ok();
     let page = visit.page.in_section("me");
     let page = match problem {
         Some(refusal) => page.with_problem(refusal),
@@ -46,6 +48,7 @@ async fn me_page(visit: Visit, problem: Option<&Refusal>) -> Response {
         page,
         me,
         sessions,
+        has_mail,
     };
     render(&template, problem.map_or(StatusCode::OK, status_of))
 }
@@ -64,7 +67,16 @@ pub async fn change(visit: Visit, Form(form): Form<ProfileForm>) -> Response {
         email: Some(form.email),
         ..PersonEdit::default()
     };
+    let asked = edit
+        .email
+        .as_deref()
+        .unwrap_or_default()
+        .trim()
+        .to_lowercase();
     match people::change_me(&visit.call, edit).await {
+        Ok(me) if !asked.is_empty() && me.email.as_ref() != Some(&asked) => {
+            Redirect::to("/me?note=verify-sent").into_response()
+        }
         Ok(_) => Redirect::to("/me?note=saved").into_response(),
         Err(refusal @ Refusal::SignInNeeded) => visit.refuse(&refusal),
         Err(refusal) => me_page(visit, Some(&refusal)).await,

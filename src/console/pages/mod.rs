@@ -3,6 +3,7 @@
 mod config_keys;
 mod forms;
 mod keys;
+mod mail;
 mod me;
 mod people;
 mod preferences;
@@ -25,8 +26,14 @@ pub fn routes() -> Router<Arc<Console>> {
             get(sign_in::show_sign_up).post(sign_in::sign_up),
         )
         .route("/sign-out", post(sign_in::sign_out))
+        .route("/forgot", get(mail::show_forgot).post(mail::request_reset))
+        .route("/verify/{token}", get(mail::show_verify).post(mail::verify))
         .route(
             "/setup/{token}",
+            get(sign_in::show_setup).post(sign_in::choose_password),
+        )
+        .route(
+            "/reset/{token}",
             get(sign_in::show_setup).post(sign_in::choose_password),
         )
         .route(
@@ -55,6 +62,7 @@ pub fn routes() -> Router<Arc<Console>> {
         .route("/people/{id}/link", post(people::create_link))
         .route("/me", get(me::show).post(me::change))
         .route("/me/password", post(me::change_password))
+        .route("/me/verification", post(mail::request_verification))
         .route("/me/sessions/{id}/end", post(me::end_session))
         .fallback(get(sign_in::not_found))
 }

@@ -24,6 +24,7 @@ struct PeoplePage {
     people: Vec<PersonView>,
     invitations: Vec<InvitationView>,
     may_invite: bool,
+    has_mail: bool,
     email: String,
 }
 
@@ -40,6 +41,7 @@ struct LinkPage {
     page: Page,
     link: LinkView,
     valid: String,
+    mailed: Option<String>,
 }
 
 pub async fn list(visit: Visit) -> Response {
@@ -57,6 +59,7 @@ async fn people_page(visit: Visit, email: String, problem: Option<&Refusal>) -> 
         Err(refusal) => return visit.refuse(&refusal),
     };
     let may_invite = visit.call.console.settings.sign_up != SignUp::Closed;
+    let has_mail = visit.call.console.mailer().is_ok();
     let page = visit.page.in_section(SECTION);
     let page = match problem {
         Some(refusal) => page.with_problem(refusal),
@@ -67,6 +70,7 @@ async fn people_page(visit: Visit, email: String, problem: Option<&Refusal>) -> 
         people,
         invitations,
         may_invite,
+        has_mail,
         email,
     };
     render(&template, problem.map_or(StatusCode::OK, status_of))
@@ -86,7 +90,7 @@ pub async fn invite(mut visit: Visit, Form(form): Form<InviteForm>) -> Response 
         invitations::invite(&visit.call, &form.email, role).await
     };
     match invited.await {
-        Ok(created) => show_link(visit, created.link),
+        Ok(created) => show_link(visit, created.link, created.mailed_to),
         Err(refusal @ Refusal::Invalid(_)) => people_page(visit, form.email, Some(&refusal)).await,
         Err(refusal) => {
             "/people".clone_into(&mut visit.page.path);
@@ -95,10 +99,11 @@ pub async fn invite(mut visit: Visit, Form(form): Form<InviteForm>) -> Response 
     }
 }
 
-fn show_link(visit: Visit, link: LinkView) -> Response {
+fn show_link(visit: Visit, link: LinkView, mailed_to: Option<String>) -> Response {
     let page = visit.page.in_section(SECTION);
     let template = LinkPage {
         valid: fill(page.texts.valid_until, link.expires),
+        mailed: mailed_to.map(|email| fill(page.texts.link_mailed, email)),
         page,
         link,
     };
@@ -162,7 +167,7 @@ pub async fn change(
 
 pub async fn create_link(mut visit: Visit, Path(id): Path<String>) -> Response {
     match people::create_setup_link(&visit.call, &id).await {
-        Ok(link) => show_link(visit, link),
+        Ok(link) => show_link(visit, link, None),
         Err(refusal) => {
             visit.page.path = format!("/people/{id}");
             visit.refuse(&refusal)

@@ -6,7 +6,8 @@ use axum_extra::extract::CookieJar;
 use axum_extra::extract::cookie::{Cookie, SameSite};
 use serde::Deserialize;
 
-use super::visit::{LANGUAGE_COOKIE, THEME_COOKIE, Visit, local_path, theme_word};
+use super::visit::{THEME_COOKIE, Visit, local_path, theme_word};
+use crate::console::language::LANGUAGE_COOKIE;
 use crate::console::texts::Texts;
 
 #[derive(Deserialize)]

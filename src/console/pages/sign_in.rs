@@ -7,10 +7,11 @@ use axum::response::{IntoResponse as _, Redirect, Response};
 use axum_extra::extract::CookieJar;
 use serde::Deserialize;
 
+use super::mail::SentPage;
 use super::visit::{Page, Visit, local_path, render, status_of};
 use crate::config::SignUp;
 use crate::console::operations::people::PersonInput;
-use crate::console::operations::{invitations, people, session};
+use crate::console::operations::{invitations, people, session, sign_up};
 use crate::console::refusal::Refusal;
 use crate::console::sessions::ended_cookie;
 use crate::console::texts::fill;
@@ -22,6 +23,19 @@ struct SignInPage {
     login: String,
     next: String,
     sign_up: SignUp,
+    has_mail: bool,
+}
+
+impl SignInPage {
+    fn new(visit: Visit, login: String, next: String) -> SignInPage {
+        SignInPage {
+            sign_up: visit.call.console.settings.sign_up.clone(),
+            has_mail: visit.call.console.mailer().is_ok(),
+            page: visit.page,
+            login,
+            next,
+        }
+    }
 }
 
 #[derive(Deserialize, Default)]
@@ -55,25 +69,16 @@ pub async fn show(visit: Visit, Query(query): Query<NextQuery>) -> Response {
     if visit.page.person.is_some() {
         return Redirect::to(local_path(&query.next)).into_response();
     }
-    let template = SignInPage {
-        sign_up: visit.call.console.settings.sign_up,
-        page: visit.page,
-        login: String::new(),
-        next: query.next,
-    };
+    let template = SignInPage::new(visit, String::new(), query.next);
     render(&template, StatusCode::OK)
 }
 
-pub async fn submit(visit: Visit, Form(form): Form<SignInForm>) -> Response {
+pub async fn submit(mut visit: Visit, Form(form): Form<SignInForm>) -> Response {
     match session::sign_in(&visit.call, &form.login, &form.password).await {
         Ok(begun) => visit.begin(begun, &form.next),
         Err(refusal) => {
-            let template = SignInPage {
-                sign_up: visit.call.console.settings.sign_up,
-                page: visit.page.with_problem(&refusal),
-                login: form.login,
-                next: form.next,
-            };
+            visit.page = visit.page.with_problem(&refusal);
+            let template = SignInPage::new(visit, form.login, form.next);
             render(&template, status_of(&refusal))
         }
     }
@@ -130,18 +135,57 @@ fn sign_up_page(page: Page, form: AccountForm) -> SignUpPage {
     }
 }
 
-pub async fn show_sign_up(visit: Visit) -> Response {
-    if visit.call.console.settings.sign_up != SignUp::Open {
-        return visit.refuse(&Refusal::SignUpClosed);
-    }
-    render(
-        &sign_up_page(visit.page, AccountForm::default()),
-        StatusCode::OK,
-    )
+/// Asks for the address that a link is sent to.
+#[derive(Template)]
+#[template(path = "sign_up_mail.html")]
+struct SignUpMailPage {
+    page: Page,
+    email: String,
+    domains: Option<String>,
 }
 
-pub async fn sign_up(visit: Visit, Form(form): Form<AccountForm>) -> Response {
-    match people::sign_up(&visit.call, form.input(), &form.password).await {
+fn sign_up_mail_page(visit: Visit, email: String) -> SignUpMailPage {
+    let texts = visit.page.texts;
+    SignUpMailPage {
+        domains: match &visit.call.console.settings.sign_up {
+            SignUp::Domains(domains) => Some(fill(texts.sign_up_domains, domains.join(", "))),
+            SignUp::Closed | SignUp::Invite | SignUp::Open => None,
+        },
+        page: visit.page,
+        email,
+    }
+}
+
+pub async fn show_sign_up(visit: Visit) -> Response {
+    match visit.call.console.settings.sign_up {
+        SignUp::Closed | SignUp::Invite => visit.refuse(&Refusal::SignUpClosed),
+        SignUp::Open | SignUp::Domains(_) if visit.call.console.mailer().is_ok() => {
+            render(&sign_up_mail_page(visit, String::new()), StatusCode::OK)
+        }
+        SignUp::Domains(_) => visit.refuse(&Refusal::MailOff),
+        SignUp::Open => render(
+            &sign_up_page(visit.page, AccountForm::default()),
+            StatusCode::OK,
+        ),
+    }
+}
+
+pub async fn sign_up(mut visit: Visit, Form(form): Form<AccountForm>) -> Response {
+    if visit.call.console.mailer().is_ok() {
+        return match sign_up::request_sign_up(&visit.call, &form.email).await {
+            Ok(()) => {
+                let lead = fill(visit.page.texts.sent_sign_up, form.email.trim());
+                let page = visit.page;
+                render(&SentPage { page, lead }, StatusCode::ACCEPTED)
+            }
+            Err(refusal @ Refusal::SignUpClosed) => visit.refuse(&refusal),
+            Err(refusal) => {
+                visit.page = visit.page.with_problem(&refusal);
+                render(&sign_up_mail_page(visit, form.email), status_of(&refusal))
+            }
+        };
+    }
+    match sign_up::sign_up(&visit.call, form.input(), &form.password).await {
         Ok(begun) => visit.begin(begun, "/"),
         Err(refusal @ Refusal::SignUpClosed) => visit.refuse(&refusal),
         Err(refusal) => {
@@ -171,9 +215,17 @@ async fn invitation_page(
         Some(refusal) => visit.page.with_problem(refusal),
         None => visit.page,
     };
+    // Who has asked for the link by mail was invited by nobody.
+    let (title, lead) = match invitation.made_by.as_str() {
+        "" => (page.texts.finish_title, page.texts.finish_lead.to_owned()),
+        made_by => (
+            page.texts.invitation_title,
+            fill(page.texts.invitation_lead, made_by),
+        ),
+    };
     let template = SignUpPage {
-        title: page.texts.invitation_title,
-        lead: fill(page.texts.invitation_lead, &invitation.made_by),
+        title,
+        lead,
         action: format!("/invitation/{token}"),
         page,
         form,
@@ -226,7 +278,8 @@ async fn setup_page(visit: Visit, token: &str, problem: Option<Refusal>) -> Resp
     };
     let template = SetupPage {
         lead: fill(page.texts.setup_lead, &person.handle),
-        action: format!("/setup/{token}"),
+        // The page of a link that was sent by mail has another path.
+        action: page.path.clone(),
         page,
         handle: person.handle,
     };

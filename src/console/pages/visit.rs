@@ -5,13 +5,14 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{Html, IntoResponse as _, Redirect, Response};
 use axum_extra::extract::CookieJar;
 use url::form_urlencoded;
 
 use crate::console::actor::{Actor, ConsoleCall};
 use crate::console::assets::{self, AssetPaths};
+use crate::console::language::language_of;
 use crate::console::operations::session::Begun;
 use crate::console::refusal::Refusal;
 use crate::console::sessions::session_cookie;
@@ -19,7 +20,6 @@ use crate::console::state::Console;
 use crate::console::texts::Texts;
 use crate::console::views::PersonView;
 
-pub const LANGUAGE_COOKIE: &str = "omniglot_language";
 pub const THEME_COOKIE: &str = "omniglot_theme";
 
 /// What every page has.
@@ -94,10 +94,7 @@ pub fn theme_word(word: &str) -> &'static str {
 
 fn page_of(parts: &Parts) -> Page {
     let jar = CookieJar::from_headers(&parts.headers);
-    let language = jar
-        .get(LANGUAGE_COOKIE)
-        .map(|cookie| cookie.value().to_owned());
-    let texts = Texts::of(&language.unwrap_or_else(|| accepted_language(&parts.headers)));
+    let texts = language_of(&parts.headers);
     let theme = jar
         .get(THEME_COOKIE)
         .map(|cookie| theme_word(cookie.value()));
@@ -107,6 +104,8 @@ fn page_of(parts: &Parts) -> Page {
     let note = note.and_then(|(_, word)| match &*word {
         "saved" => Some(texts.saved_note),
         "revoked" => Some(texts.revoked_note),
+        "verified" => Some(texts.verified_note),
+        "verify-sent" => Some(texts.verify_sent_note),
         _ => None,
     });
     Page {
@@ -120,19 +119,6 @@ fn page_of(parts: &Parts) -> Page {
         note,
         problem: None,
     }
-}
-
-/// The language that a browser asks for first, of those there are.
-fn accepted_language(headers: &HeaderMap) -> String {
-    let accepted = headers.get(header::ACCEPT_LANGUAGE);
-    let accepted = accepted
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or("en");
-    let mut tags = accepted
-        .split(',')
-        .map(|tag| tag.split(';').next().unwrap_or_default().trim());
-    let known = tags.find(|tag| tag.starts_with("en") || tag.starts_with("zh"));
-    known.unwrap_or("en").to_owned()
 }
 
 impl Visit {

@@ -50,6 +50,32 @@ pub struct Texts {
     pub confirm_lead: &'static str,
     pub confirm_submit: &'static str,
 
+    // Mail.
+    pub lost_password_link: &'static str,
+    pub forgot_title: &'static str,
+    pub forgot_lead: &'static str,
+    pub forgot_submit: &'static str,
+    pub sent_title: &'static str,
+    pub sent_reset: &'static str,
+    pub sent_sign_up: &'static str,
+    pub sent_hint: &'static str,
+    pub sign_up_mail_lead: &'static str,
+    pub sign_up_domains: &'static str,
+    pub finish_title: &'static str,
+    pub finish_lead: &'static str,
+    pub verify_title: &'static str,
+    pub verify_lead: &'static str,
+    pub verify_submit: &'static str,
+    pub verified_note: &'static str,
+    pub verified: &'static str,
+    pub unverified: &'static str,
+    pub unverified_lead: &'static str,
+    pub verify_send: &'static str,
+    pub verify_sent_note: &'static str,
+    pub invite_lead_mail: &'static str,
+    pub link_mailed: &'static str,
+    pub mail: MailTexts,
+
     // Keys.
     pub keys_lead: &'static str,
     pub keys_of: &'static str,
@@ -174,6 +200,9 @@ pub struct RefusalTexts {
     pub confirm_password: &'static str,
     pub not_found: &'static str,
     pub sign_up_closed: &'static str,
+    pub mail_off: &'static str,
+    pub mail_first: &'static str,
+    pub domain: &'static str,
     pub link_over: &'static str,
     pub handle_taken: &'static str,
     pub email_taken: &'static str,
@@ -202,4 +231,20 @@ pub struct RefusalTexts {
     pub overlap: &'static str,
     pub role: &'static str,
     pub body: &'static str,
+}
+
+/// The messages that are sent.
+pub struct MailTexts {
+    pub reset_subject: &'static str,
+    pub reset_body: &'static str,
+    pub verify_subject: &'static str,
+    pub verify_body: &'static str,
+    pub sign_up_subject: &'static str,
+    pub sign_up_body: &'static str,
+    pub known_subject: &'static str,
+    pub known_body: &'static str,
+    pub invitation_subject: &'static str,
+    pub invitation_body: &'static str,
+    pub changed_subject: &'static str,
+    pub changed_body: &'static str,
 }

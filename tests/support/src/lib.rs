@@ -13,6 +13,7 @@ mod process;
 mod recording_server;
 mod redis;
 mod requests;
+mod smtp;
 mod stream_events;
 mod tcp_proxy;
 mod tls;
@@ -35,6 +36,7 @@ pub use requests::{
     Response, client, client_builder, echoed_request, error_message, new_client, post, request,
     response_text, send,
 };
+pub use smtp::{ReceivedMail, SmtpServer};
 pub use stream_events::{
     NATIVE_ARRAY, STREAM_KINDS, assert_error_event, format_of, is_end, is_error, sse_events,
     stream_events,
