@@ -2,6 +2,7 @@
 
 mod keys;
 mod people;
+mod second_factor;
 mod session;
 
 use std::sync::Arc;
@@ -31,6 +32,15 @@ pub fn routes() -> (Router<Arc<Console>>, OpenApi) {
             session::sign_out
         ))
         .routes(routes!(session::confirm_password))
+        .routes(routes!(second_factor::enter_code))
+        .routes(routes!(
+            second_factor::get_second_factor,
+            second_factor::begin_setup,
+            second_factor::confirm_setup,
+            second_factor::turn_off
+        ))
+        .routes(routes!(second_factor::replace_recovery_codes))
+        .routes(routes!(second_factor::remove_second_factor))
         .routes(routes!(session::request_reset, session::choose_password))
         .routes(routes!(session::request_sign_up))
         .routes(routes!(session::verify))

@@ -19,6 +19,7 @@ mod sessions;
 mod state;
 mod texts;
 mod tokens;
+mod totp;
 mod views;
 
 pub use actor::{Actor, ConsoleCall, SignedIn, Via};

@@ -11,6 +11,10 @@ pub enum Refusal {
     SignInNeeded,
     /// No such login, or not its password: the answer does not tell which.
     WrongLogin,
+    /// The code of the second factor is not valid, or was used.
+    WrongCode,
+    /// There is a second factor already.
+    SecondFactorOn,
     /// The actor may not do this.
     Forbidden,
     /// The password has to be entered again first.
@@ -95,7 +99,7 @@ impl InputProblem {
 impl Refusal {
     pub const fn status(&self) -> u16 {
         match self {
-            Refusal::SignInNeeded | Refusal::WrongLogin => 401,
+            Refusal::SignInNeeded | Refusal::WrongLogin | Refusal::WrongCode => 401,
             Refusal::Forbidden
             | Refusal::ConfirmPassword
             | Refusal::SignUpClosed
@@ -105,6 +109,7 @@ impl Refusal {
             | Refusal::EmailTaken
             | Refusal::LabelTaken
             | Refusal::LastAdministrator
+            | Refusal::SecondFactorOn
             | Refusal::TooManyKeys(_) => 409,
             Refusal::LinkOver => 410,
             Refusal::Invalid(_) => 400,
@@ -118,6 +123,8 @@ impl Refusal {
         match self {
             Refusal::SignInNeeded => "sign_in_needed",
             Refusal::WrongLogin => "wrong_login",
+            Refusal::WrongCode => "wrong_code",
+            Refusal::SecondFactorOn => "second_factor_on",
             Refusal::Forbidden => "forbidden",
             Refusal::ConfirmPassword => "confirm_password",
             Refusal::NotFound => "not_found",

@@ -46,6 +46,36 @@ pub fn ended_cookie(settings: &ConsoleConfig) -> Cookie<'static> {
     cookie
 }
 
+/// The name of the cookie of a sign-in that waits for a code.
+fn pending_name(settings: &ConsoleConfig) -> &'static str {
+    match settings.is_https() {
+        true => "__Host-omniglot-code",
+        false => "omniglot_code",
+    }
+}
+
+/// The cookie of a sign-in that waits for a code. It opens nothing.
+pub fn pending_cookie(settings: &ConsoleConfig, token: String) -> Cookie<'static> {
+    let mut cookie = session_cookie(settings, token);
+    cookie.set_name(pending_name(settings));
+    cookie
+}
+
+pub fn ended_pending_cookie(settings: &ConsoleConfig) -> Cookie<'static> {
+    let mut cookie = pending_cookie(settings, String::new());
+    cookie.make_removal();
+    cookie
+}
+
+/// The token of that cookie.
+pub fn pending_token(settings: &ConsoleConfig, headers: &HeaderMap) -> String {
+    let jar = CookieJar::from_headers(headers);
+    let cookie = jar.get(pending_name(settings));
+    cookie
+        .map(|cookie| cookie.value().to_owned())
+        .unwrap_or_default()
+}
+
 /// Who is signed in, by the cookie of a request.
 pub async fn actor_of(console: &Console, headers: &HeaderMap) -> Result<Actor, Refusal> {
     let jar = CookieJar::from_headers(headers);
@@ -65,8 +95,12 @@ pub async fn actor_of(console: &Console, headers: &HeaderMap) -> Result<Actor, R
     Ok(Actor::Person(Box::new(SignedIn { person, session })))
 }
 
-/// Begins a session, and returns its token.
-pub async fn begin(call: &ConsoleCall, person: &Person) -> Result<String, Refusal> {
+/// Begins a session, and returns its token. `stepped_up`: when the person last proved who it is.
+pub async fn begin(
+    call: &ConsoleCall,
+    person: &Person,
+    stepped_up: i64,
+) -> Result<String, Refusal> {
     let token = NewToken::generate();
     let now = now();
     let absolute = milliseconds(call.console.settings.session.absolute);
@@ -74,6 +108,7 @@ pub async fn begin(call: &ConsoleCall, person: &Person) -> Result<String, Refusa
         sha256: token.sha256,
         now,
         expires: now.saturating_add(absolute),
+        stepped_up,
         remote: call.remote_text(),
         agent: call.agent.chars().take(MAX_AGENT).collect(),
     };

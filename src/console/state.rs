@@ -16,6 +16,9 @@ const FAILURES_PER_NETWORK: u64 = 20;
 /// The same for one account, whatever networks they come from. It is only a delay: nobody is locked out.
 const FAILURES_PER_LOGIN: u64 = 10;
 
+/// How many codes of a second factor may be wrong at once; one more after each interval. There are only a million codes.
+const WRONG_CODES: u64 = 5;
+const CODE_INTERVAL: Duration = Duration::from_secs(300);
 /// How many messages a network may ask for at once, and in a minute.
 const MAILS_PER_NETWORK: u64 = 10;
 /// How many may go to one address, or for one account, at once; one more after each interval.
@@ -31,6 +34,7 @@ pub struct Console {
     pub(super) passwords: Passwords,
     pub(super) failures_by_network: AttemptBuckets,
     pub(super) failures_by_login: AttemptBuckets,
+    pub(super) failures_by_code: AttemptBuckets,
     mailer: Option<Mailer>,
     pub(super) mails_by_network: AttemptBuckets,
     pub(super) mails_by_address: AttemptBuckets,
@@ -46,6 +50,7 @@ impl Console {
         });
         Console {
             mailer,
+            failures_by_code: AttemptBuckets::with_interval(WRONG_CODES, CODE_INTERVAL),
             mails_by_network: AttemptBuckets::new(MAILS_PER_NETWORK),
             mails_by_address: AttemptBuckets::with_interval(MAILS_AT_ONCE, MAIL_INTERVAL),
             mails_by_person: AttemptBuckets::with_interval(MAILS_AT_ONCE, MAIL_INTERVAL),

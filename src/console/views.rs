@@ -279,6 +279,8 @@ pub struct PersonView {
     pub disabled: bool,
     /// False until a password is chosen.
     pub has_password: bool,
+    /// Signing in takes a code too.
+    pub second_factor: bool,
     #[schema(value_type = String, format = DateTime)]
     pub created: Moment,
     #[schema(value_type = Option<String>, format = DateTime)]
@@ -296,6 +298,7 @@ impl From<&Person> for PersonView {
             role: person.role.word(),
             disabled: person.disabled.is_some(),
             has_password: person.password.is_some(),
+            second_factor: person.totp.is_some(),
             created: Moment(person.created),
             seen: person.seen.map(Moment),
         }
@@ -376,6 +379,24 @@ pub struct CreatedInvitation {
     pub link: LinkView,
     /// The address that the link was sent to as well.
     pub mailed_to: Option<String>,
+}
+
+/// One's own second factor.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct SecondFactorView {
+    pub enabled: bool,
+    pub recovery_codes_left: i64,
+}
+
+/// The secret that an app reads; it counts once a code of it was entered.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct SecondFactorSetup {
+    /// In base 32.
+    pub secret: String,
+    /// `otpauth://`, as apps read it.
+    pub url: String,
+    /// The same as a picture, in a `data:` URL.
+    pub picture: String,
 }
 
 /// An address that a link is for.

@@ -27,6 +27,8 @@ pub enum LinkPurpose {
     SignUp,
     /// To prove an address.
     Verify,
+    /// No link, but a sign-in that waits for a code of the second factor.
+    SecondFactor,
 }
 
 impl LinkPurpose {
@@ -37,6 +39,7 @@ impl LinkPurpose {
             LinkPurpose::Invite => "invite",
             LinkPurpose::SignUp => "sign_up",
             LinkPurpose::Verify => "verify",
+            LinkPurpose::SecondFactor => "second_factor",
         }
     }
 }
@@ -129,6 +132,20 @@ impl Store {
             .fetch_optional(&self.pool)
             .await?;
         row.as_ref().map(StoredLink::from_row).transpose()
+    }
+
+    /// Ends a link that has done its work.
+    pub async fn end_link(
+        &self,
+        purpose: LinkPurpose,
+        sha256: &[u8; 32],
+    ) -> Result<(), StoreError> {
+        sqlx::query("DELETE FROM tokens WHERE sha256 = $1 AND purpose = $2")
+            .bind(hex(sha256))
+            .bind(purpose.word())
+            .execute(&self.pool)
+            .await?;
+        Ok(())
     }
 
     /// The invitations that still work, the last one first.
@@ -233,7 +250,7 @@ async fn put_link(
 ) -> Result<String, StoreError> {
     let now = milliseconds_now();
     let earlier = "DELETE FROM tokens WHERE used IS NULL AND \
-         (expires <= $1 OR purpose = $2 AND (person = $3 OR $2 = 'sign_up' AND email = $4))";
+         (expires <= $1 OR purpose = $2 AND $2 <> 'second_factor' AND (person = $3 OR $2 = 'sign_up' AND email = $4))";
     sqlx::query(earlier)
         .bind(now)
         .bind(link.purpose.word())

@@ -17,6 +17,7 @@ mod people;
 mod query;
 mod record_usage;
 mod responses;
+mod second_factors;
 mod sessions;
 mod spending;
 mod tasks;

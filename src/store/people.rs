@@ -10,7 +10,7 @@ use super::database::{Store, milliseconds_now};
 use super::error::StoreError;
 use super::keys::next_revision;
 
-const COLUMNS: &str = "SELECT id, handle, display, email, password, role, disabled, epoch, created, seen, verified FROM people";
+const COLUMNS: &str = "SELECT id, handle, display, email, password, role, disabled, epoch, created, seen, verified, totp FROM people";
 
 /// What a person may do in the console.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,6 +50,8 @@ pub struct Person {
     pub verified: Option<i64>,
     /// The hash of the password; `None`: none has been chosen.
     pub password: Option<String>,
+    /// The secret of the second factor, in base 32.
+    pub totp: Option<String>,
     pub role: PersonRole,
     /// These in milliseconds since 1970.
     pub disabled: Option<i64>,
@@ -229,6 +231,7 @@ pub(super) async fn insert_person(
         email: new.email.clone(),
         verified: (new.is_verified && new.email.is_some()).then(milliseconds_now),
         password: new.password.clone(),
+        totp: None,
         role: new.role,
         disabled: None,
         created: milliseconds_now(),
@@ -262,9 +265,8 @@ pub(super) async fn put_password(
     person.password = Some(password.to_owned());
     person.epoch += 1;
     put(transaction, &person).await?;
-    // Links to choose a password are of the time before it.
-    let links =
-        "DELETE FROM tokens WHERE person = $1 AND purpose IN ('setup', 'reset') AND used IS NULL";
+    // Links to choose a password, and sign-ins that wait for a code, are of the time before it.
+    let links = "DELETE FROM tokens WHERE person = $1 AND purpose IN ('setup', 'reset', 'second_factor') AND used IS NULL";
     sqlx::query(links)
         .bind(person.id.clone())
         .execute(&mut **transaction)
@@ -286,7 +288,10 @@ pub(super) async fn put_verified(
     Ok(person)
 }
 
-async fn find(transaction: &mut Transaction<'static, Any>, id: &str) -> Result<Person, StoreError> {
+pub(super) async fn find(
+    transaction: &mut Transaction<'static, Any>,
+    id: &str,
+) -> Result<Person, StoreError> {
     let one = format!("{COLUMNS} WHERE id = $1");
     let row = sqlx::query(AssertSqlSafe(one))
         .bind(id.to_owned())
@@ -325,15 +330,15 @@ async fn check_administrators(
     left.map(|_| ()).ok_or(StoreError::LastAdministrator)
 }
 
-async fn put(
+pub(super) async fn put(
     transaction: &mut Transaction<'static, Any>,
     person: &Person,
 ) -> Result<(), StoreError> {
-    let put = "INSERT INTO people (id, handle, display, email, password, role, disabled, epoch, created, seen, verified) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) \
+    let put = "INSERT INTO people (id, handle, display, email, password, role, disabled, epoch, created, seen, verified, totp) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) \
          ON CONFLICT (id) DO UPDATE SET display = excluded.display, email = excluded.email, \
          password = excluded.password, role = excluded.role, disabled = excluded.disabled, epoch = excluded.epoch, \
-         verified = excluded.verified";
+         verified = excluded.verified, totp = excluded.totp";
     sqlx::query(put)
         .bind(person.id.clone())
         .bind(person.handle.clone())
@@ -346,6 +351,7 @@ async fn put(
         .bind(person.created)
         .bind(person.seen)
         .bind(person.verified)
+        .bind(person.totp.clone())
         .execute(&mut **transaction)
         .await?;
     // What is left of other epochs is over, and needs no row.
@@ -372,6 +378,7 @@ impl Person {
             created: row.try_get(8)?,
             seen: row.try_get(9)?,
             verified: row.try_get(10)?,
+            totp: row.try_get(11)?,
         })
     }
 }

@@ -31,6 +31,8 @@ pub struct NewSession {
     pub sha256: [u8; 32],
     pub now: i64,
     pub expires: i64,
+    /// When the person last proved who it is.
+    pub stepped_up: i64,
     pub remote: String,
     pub agent: String,
 }
@@ -44,7 +46,7 @@ impl Store {
     ) -> Result<(), StoreError> {
         let mut transaction = self.begin_write().await?;
         let insert = "INSERT INTO sessions (sha256, id, person, epoch, created, seen, expires, stepped_up, remote, agent) \
-             VALUES ($1, $2, $3, $4, $5, $5, $6, $5, $7, $8)";
+             VALUES ($1, $2, $3, $4, $5, $5, $6, $9, $7, $8)";
         sqlx::query(insert)
             .bind(hex(&session.sha256))
             .bind(Uuid::now_v7().to_string())
@@ -54,6 +56,7 @@ impl Store {
             .bind(session.expires)
             .bind(session.remote.clone())
             .bind(session.agent.clone())
+            .bind(session.stepped_up)
             .execute(&mut *transaction)
             .await?;
         sqlx::query("UPDATE people SET seen = $1 WHERE id = $2")

@@ -575,6 +575,10 @@ async fn the_description_of_the_api_has_every_path() {
     for path in [
         "session",
         "session/confirmation",
+        "session/totp",
+        "me/totp",
+        "me/totp/recovery",
+        "people/{id}/totp",
         "reset",
         "sign-up",
         "verification",

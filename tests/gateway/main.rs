@@ -13,6 +13,7 @@ mod clouds;
 mod command_line;
 mod console;
 mod console_mail;
+mod console_second_factor;
 mod conversation_owners;
 mod conversations;
 mod costs;

@@ -1,5 +1,6 @@
 //! The store, each test with SQLite and with PostgreSQL.
 
+mod accounts;
 mod gateway;
 mod keys;
 mod leases;

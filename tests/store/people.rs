@@ -253,7 +253,12 @@ async fn a_link_is_used_by_one_of_many(#[case] database: Database) {
             tokio::spawn(async move {
                 let person = new_person(&format!("p{number}"), PersonRole::Viewer);
                 store
-                    .use_invitation(LinkPurpose::Invite, &[7; 32], &person, &AuditEntry::default())
+                    .use_invitation(
+                        LinkPurpose::Invite,
+                        &[7; 32],
+                        &person,
+                        &AuditEntry::default(),
+                    )
                     .await
             })
         })

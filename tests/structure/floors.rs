@@ -25,7 +25,7 @@ const EXCEPTIONS: [(&str, &str); 2] = [
 ];
 
 /// Crates that are known in one place only, so that they can be replaced there.
-const CRATES: [(&str, &[&str]); 22] = [
+const CRATES: [(&str, &[&str]); 24] = [
     ("pingora", &["server/"]),
     ("pingora_core", &["proxy/", "server/"]),
     ("pingora_http", &["proxy/", "server/"]),
@@ -36,6 +36,8 @@ const CRATES: [(&str, &[&str]); 22] = [
     ("askama", &["console/"]),
     ("argon2", &["console/passwords.rs"]),
     ("lettre", &["console/mail/"]),
+    ("qrcode", &["console/totp.rs"]),
+    ("totp_rs", &["console/totp.rs"]),
     ("tower_http", &["console/security.rs"]),
     ("utoipa", &["console/"]),
     ("utoipa_axum", &["console/"]),

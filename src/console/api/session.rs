@@ -3,16 +3,17 @@
 use axum::Json;
 use axum::extract::Path;
 use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Response};
 use axum_extra::extract::CookieJar;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{ApiRefusal, Body};
 use crate::console::actor::ConsoleCall;
-use crate::console::operations::session::Begun;
+use crate::console::operations::session::{Begun, Entered};
 use crate::console::operations::{people, reset, session, sign_up, verification};
 use crate::console::refusal::Refusal;
-use crate::console::sessions::{ended_cookie, session_cookie};
+use crate::console::sessions::{ended_cookie, pending_cookie, session_cookie};
 use crate::console::views::{PersonView, SessionView};
 
 /// A session that has begun: the person, with the cookie of the session.
@@ -21,6 +22,31 @@ pub(super) type SessionResponse = (StatusCode, CookieJar, Json<PersonView>);
 pub(super) fn with_cookie(call: &ConsoleCall, begun: Begun, status: StatusCode) -> SessionResponse {
     let cookie = session_cookie(&call.console.settings, begun.token);
     (status, CookieJar::new().add(cookie), Json(begun.person))
+}
+
+/// The password is right, and a code of the second factor comes next, to `/session/totp`.
+#[derive(Serialize, ToSchema)]
+struct CodeNeeded {
+    second_factor: bool,
+}
+
+/// A session, or the cookie of a sign-in that waits for a code.
+fn entered(call: &ConsoleCall, entered: Entered) -> Response {
+    match entered {
+        Entered::Session(begun) => with_cookie(call, begun, StatusCode::CREATED).into_response(),
+        Entered::CodeNeeded(token) => {
+            let cookie = pending_cookie(&call.console.settings, token);
+            let body = CodeNeeded {
+                second_factor: true,
+            };
+            (
+                StatusCode::ACCEPTED,
+                CookieJar::new().add(cookie),
+                Json(body),
+            )
+                .into_response()
+        }
+    }
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -36,14 +62,11 @@ pub async fn current(call: ConsoleCall) -> Result<Json<PersonView>, Refusal> {
     session::current(&call).await.map(Json)
 }
 
-/// Signs in.
-#[utoipa::path(post, path = "/session", tag = "session", request_body = SignInBody, responses((status = 201, body = PersonView), (status = 401, body = ApiRefusal), (status = 429, body = ApiRefusal)))]
-pub async fn sign_in(
-    call: ConsoleCall,
-    Body(body): Body<SignInBody>,
-) -> Result<SessionResponse, Refusal> {
-    let begun = session::sign_in(&call, &body.login, &body.password).await?;
-    Ok(with_cookie(&call, begun, StatusCode::CREATED))
+/// Signs in; a person with a second factor enters a code next.
+#[utoipa::path(post, path = "/session", tag = "session", request_body = SignInBody, responses((status = 201, body = PersonView), (status = 202, body = CodeNeeded), (status = 401, body = ApiRefusal), (status = 429, body = ApiRefusal)))]
+pub async fn sign_in(call: ConsoleCall, Body(body): Body<SignInBody>) -> Result<Response, Refusal> {
+    let signed_in = session::sign_in(&call, &body.login, &body.password).await?;
+    Ok(entered(&call, signed_in))
 }
 
 /// Signs out.
@@ -134,13 +157,13 @@ pub struct ChoosePasswordBody {
 }
 
 /// Chooses a password by a link, and signs in.
-#[utoipa::path(put, path = "/reset", tag = "session", request_body = ChoosePasswordBody, responses((status = 201, body = PersonView), (status = 410, body = ApiRefusal)))]
+#[utoipa::path(put, path = "/reset", tag = "session", request_body = ChoosePasswordBody, responses((status = 201, body = PersonView), (status = 202, body = CodeNeeded), (status = 410, body = ApiRefusal)))]
 pub async fn choose_password(
     call: ConsoleCall,
     Body(body): Body<ChoosePasswordBody>,
-) -> Result<SessionResponse, Refusal> {
-    let begun = people::use_setup_link(&call, &body.token, &body.password).await?;
-    Ok(with_cookie(&call, begun, StatusCode::CREATED))
+) -> Result<Response, Refusal> {
+    let chosen = people::use_setup_link(&call, &body.token, &body.password).await?;
+    Ok(entered(&call, chosen))
 }
 
 /// Oneself.

@@ -2,15 +2,14 @@
 
 use super::input;
 use super::people::PersonInput;
-use super::session::Begun;
+use super::session::{Begun, begin};
 use super::sign_up;
 use crate::config::SignUp;
 use crate::console::actor::{ConsoleCall, now};
 use crate::console::mail::MailText;
 use crate::console::refusal::Refusal;
-use crate::console::sessions;
 use crate::console::tokens::{NewToken, token_hash};
-use crate::console::views::{CreatedInvitation, InvitationView, LinkView, Moment, PersonView};
+use crate::console::views::{CreatedInvitation, InvitationView, LinkView, Moment};
 use crate::store::{LinkPurpose, NewLink, NewPerson, PersonRole, StoredLink};
 
 /// For how long an invitation works, in milliseconds.
@@ -117,11 +116,7 @@ pub async fn accept(
     let (store, sha256) = (&call.console.store, token_hash(token));
     let used = store.use_invitation(purpose, &sha256, &person, &entry);
     let person = used.await?;
-    let token = sessions::begin(call, &person).await?;
-    Ok(Begun {
-        person: PersonView::from(&person),
-        token,
-    })
+    begin(call, &person, now()).await
 }
 
 fn check_open(call: &ConsoleCall) -> Result<(), Refusal> {

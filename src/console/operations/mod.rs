@@ -7,6 +7,7 @@ pub mod keys;
 mod mail;
 pub mod people;
 pub mod reset;
+pub mod second_factor;
 pub mod session;
 pub mod sign_up;
 pub mod verification;

@@ -2,11 +2,10 @@
 
 use super::input;
 use super::mail::notify_password;
-use super::session::{Begun, check_attempts, count_attempt};
+use super::session::{Begun, Entered, begin, check_attempts, count_attempt, enter};
 use super::verification::send_verification;
 use crate::console::actor::{Actor, ConsoleCall, now};
 use crate::console::refusal::Refusal;
-use crate::console::sessions;
 use crate::console::tokens::{NewToken, token_hash};
 use crate::console::views::{CreatedPerson, LinkView, Moment, PersonView};
 use crate::store::{LinkPurpose, NewLink, NewPerson, PersonChange, PersonRole, StoredLink};
@@ -118,12 +117,12 @@ async fn password_link(
     Err(Refusal::LinkOver)
 }
 
-/// Chooses a password by a link, and signs in.
+/// Chooses a password by a link, and signs in, as far as the link proves it.
 pub async fn use_setup_link(
     call: &ConsoleCall,
     token: &str,
     password: &str,
-) -> Result<Begun, Refusal> {
+) -> Result<Entered, Refusal> {
     let person = find_setup_link(call, token).await?;
     let (purpose, _) = password_link(call, token).await?;
     let hash = call.console.passwords.hash(password).await?;
@@ -132,11 +131,7 @@ pub async fn use_setup_link(
     let used = store.use_password_link(purpose, &sha256, &hash, &entry);
     let person = used.await?;
     notify_password(call, &person);
-    let token = sessions::begin(call, &person).await?;
-    Ok(Begun {
-        person: PersonView::from(&person),
-        token,
-    })
+    enter(call, &person, now()).await
 }
 
 /// Changes one's own password; every other session ends.
@@ -153,11 +148,7 @@ pub async fn change_password(call: &ConsoleCall, old: &str, new: &str) -> Result
     let changed = call.console.store.set_password(&person.id, &hash, &entry);
     let person = changed.await?;
     notify_password(call, &person);
-    let token = sessions::begin(call, &person).await?;
-    Ok(Begun {
-        person: PersonView::from(&person),
-        token,
-    })
+    begin(call, &person, now()).await
 }
 
 /// Changes what others see of oneself. Where the console sends mail, another address is one's own once it is proven.

@@ -6,10 +6,15 @@ use crate::access::client_network;
 use crate::console::actor::{ConsoleCall, now};
 use crate::console::refusal::Refusal;
 use crate::console::sessions;
+use crate::console::tokens::NewToken;
 use crate::console::views::{PersonView, SessionView};
+use crate::store::{LinkPurpose, NewLink, Person};
 
 /// The longest login that is looked up.
 const MAX_LOGIN: usize = 254;
+
+/// For how long a sign-in waits for its code, in milliseconds.
+const CODE_FOR: i64 = 10 * 60 * 1000;
 
 /// A session that has begun.
 pub struct Begun {
@@ -18,9 +23,47 @@ pub struct Begun {
     pub token: String,
 }
 
+/// What signing in leads to.
+pub enum Entered {
+    Session(Begun),
+    /// A code of the second factor comes next; the token is for a cookie that opens nothing.
+    CodeNeeded(String),
+}
+
+/// Begins a session.
+pub(super) async fn begin(
+    call: &ConsoleCall,
+    person: &Person,
+    stepped_up: i64,
+) -> Result<Begun, Refusal> {
+    Ok(Begun {
+        person: PersonView::from(person),
+        token: sessions::begin(call, person, stepped_up).await?,
+    })
+}
+
+/// Begins a session, or waits for the code of a person who has a second factor.
+pub(super) async fn enter(
+    call: &ConsoleCall,
+    person: &Person,
+    stepped_up: i64,
+) -> Result<Entered, Refusal> {
+    if person.totp.is_none() {
+        return begin(call, person, stepped_up).await.map(Entered::Session);
+    }
+    let token = NewToken::generate();
+    let pending = NewLink {
+        person: Some(person.id.clone()),
+        ..NewLink::new(LinkPurpose::SecondFactor, token.sha256, now() + CODE_FOR)
+    };
+    let entry = call.audit("session.code_needed", &person.handle, String::new());
+    call.console.store.create_link(&pending, &entry).await?;
+    Ok(Entered::CodeNeeded(token.token))
+}
+
 /// Signs a person in by username or e-mail address. The answer, its status and its work are the same whether the
 /// account exists or not.
-pub async fn sign_in(call: &ConsoleCall, login: &str, password: &str) -> Result<Begun, Refusal> {
+pub async fn sign_in(call: &ConsoleCall, login: &str, password: &str) -> Result<Entered, Refusal> {
     let login = login.trim().to_lowercase();
     check_attempts(call, &login)?;
     let person = match login.len() <= MAX_LOGIN {
@@ -36,11 +79,7 @@ pub async fn sign_in(call: &ConsoleCall, login: &str, password: &str) -> Result<
         count_attempt(call, &login);
         return Err(Refusal::WrongLogin);
     };
-    let token = sessions::begin(call, &person).await?;
-    Ok(Begun {
-        person: PersonView::from(&person),
-        token,
-    })
+    enter(call, &person, now()).await
 }
 
 /// Who is signed in.
@@ -108,4 +147,20 @@ pub(super) fn count_attempt(call: &ConsoleCall, login: &str) {
     let network = call.remote.map(client_network);
     call.console.failures_by_network.count(network, now);
     call.console.failures_by_login.count(login, now);
+}
+
+/// The same for a network alone, where the account has a count of its own.
+pub(super) fn check_network(call: &ConsoleCall) -> Result<(), Refusal> {
+    let network = call.remote.map(client_network);
+    let failures = &call.console.failures_by_network;
+    match failures.wait(network, Instant::now()) {
+        Some(wait) => Err(Refusal::TooManyAttempts(wait)),
+        None => Ok(()),
+    }
+}
+
+pub(super) fn count_network(call: &ConsoleCall) {
+    let network = call.remote.map(client_network);
+    let failures = &call.console.failures_by_network;
+    failures.count(network, Instant::now());
 }

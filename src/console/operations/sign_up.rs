@@ -3,14 +3,12 @@
 use super::input;
 use super::mail::{queue, take_turn};
 use super::people::PersonInput;
-use super::session::{Begun, check_attempts, count_attempt};
+use super::session::{Begun, begin, check_attempts, count_attempt};
 use crate::config::SignUp;
 use crate::console::actor::{ConsoleCall, now};
 use crate::console::mail::{MailText, Mailer};
 use crate::console::refusal::{InputProblem, Refusal};
-use crate::console::sessions;
 use crate::console::tokens::NewToken;
-use crate::console::views::PersonView;
 use crate::store::{LinkPurpose, NewLink, NewPerson, PersonRole};
 
 /// For how long the link works, in milliseconds.
@@ -74,11 +72,7 @@ pub async fn sign_up(
     };
     let entry = call.audit("person.sign_up", &person.handle, String::new());
     let person = call.console.store.create_person(&person, &entry).await?;
-    let token = sessions::begin(call, &person).await?;
-    Ok(Begun {
-        person: PersonView::from(&person),
-        token,
-    })
+    begin(call, &person, now()).await
 }
 
 /// Goes on where people may make accounts for themselves.

@@ -4,7 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::people::{PersonEdit, PersonInput};
-use super::{config_keys, invitations, keys, people, reset, session, sign_up, verification};
+use super::{
+    config_keys, invitations, keys, people, reset, second_factor, session, sign_up, verification,
+};
 use crate::config;
 use crate::console::actor::{Actor, ConsoleCall, SignedIn, Via, now};
 use crate::console::refusal::{InputProblem, Refusal};
@@ -138,6 +140,15 @@ reset::request_reset          -     ok             ok             ok            
 verification::request_verification - sign_in_needed ok           ok             ok             sign_in_needed
 verification::find_verification -   link_over      link_over      link_over      link_over      link_over
 verification::verify          -     link_over      link_over      link_over      link_over      link_over
+second_factor::enter_code     -     link_over      link_over      link_over      link_over      link_over
+second_factor::get_second_factor -  sign_in_needed ok             ok             ok             sign_in_needed
+second_factor::begin_setup    -     sign_in_needed ok             ok             ok             sign_in_needed
+second_factor::find_setup     -     sign_in_needed ok             ok             ok             sign_in_needed
+second_factor::confirm_setup  -     sign_in_needed wrong_code     wrong_code     wrong_code     sign_in_needed
+second_factor::turn_off       -     sign_in_needed ok             ok             ok             sign_in_needed
+second_factor::replace_recovery_codes - sign_in_needed not_found  not_found      not_found      sign_in_needed
+second_factor::remove_second_factor own   sign_in_needed forbidden  forbidden      ok             ok
+second_factor::remove_second_factor other sign_in_needed forbidden  forbidden      ok             ok
 people::create_person         -     sign_in_needed forbidden      forbidden      ok             ok
 people::create_setup_link     own   sign_in_needed forbidden      forbidden      ok             ok
 people::create_setup_link     other sign_in_needed forbidden      forbidden      ok             ok
@@ -195,7 +206,9 @@ async fn attempt(scene: &Scene, operation: &str, call: &ConsoleCall, owner: &str
         "session::list_sessions" => word(session::list_sessions(call).await),
         "session::end_session" => {
             let owner = scene.person(owner).await;
-            let token = sessions::begin(call, &owner).await.expect("a session");
+            let token = sessions::begin(call, &owner, now())
+                .await
+                .expect("a session");
             assert_eq!(token.len(), 43);
             let of_owner = scene.console.store.sessions(&owner.id, now()).await;
             word(session::end_session(call, &of_owner.expect("sessions")[0].id).await)
@@ -208,6 +221,20 @@ async fn attempt(scene: &Scene, operation: &str, call: &ConsoleCall, owner: &str
         }
         "verification::find_verification" => {
             word(verification::find_verification(call, "guess").await)
+        }
+        "second_factor::enter_code" => {
+            word(second_factor::enter_code(call, "guess", "123456").await)
+        }
+        "second_factor::get_second_factor" => word(second_factor::get_second_factor(call).await),
+        "second_factor::begin_setup" => word(second_factor::begin_setup(call).await),
+        "second_factor::find_setup" => word(second_factor::find_setup(call).await),
+        "second_factor::confirm_setup" => word(second_factor::confirm_setup(call, "wrong").await),
+        "second_factor::turn_off" => word(second_factor::turn_off(call).await),
+        "second_factor::replace_recovery_codes" => {
+            word(second_factor::replace_recovery_codes(call).await)
+        }
+        "second_factor::remove_second_factor" => {
+            word(second_factor::remove_second_factor(call, &person).await)
         }
         "verification::verify" => word(verification::verify(call, "guess").await),
         "people::create_person" => {
@@ -403,8 +430,12 @@ async fn unlimited_quota_and_roles_need_a_password_that_was_entered_lately() {
         word(people::change_person(&call, &other, edit).await),
         word(people::create_setup_link(&call, &other).await),
         word(invitations::invite(&call, "", PersonRole::Admin).await),
+        word(second_factor::begin_setup(&call).await),
+        word(second_factor::turn_off(&call).await),
+        word(second_factor::replace_recovery_codes(&call).await),
+        word(second_factor::remove_second_factor(&call, &other).await),
     ];
-    assert_eq!(outcomes, ["confirm_password"; 4]);
+    assert_eq!(outcomes, ["confirm_password"; 8]);
     assert_eq!(
         word(invitations::invite(&call, "", PersonRole::Member).await),
         "ok"

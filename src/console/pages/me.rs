@@ -8,10 +8,10 @@ use serde::Deserialize;
 
 use super::visit::{Page, Visit, render, status_of};
 use crate::console::operations::people::{self, PersonEdit};
-use crate::console::operations::session;
+use crate::console::operations::{second_factor, session};
 use crate::console::refusal::Refusal;
 use crate::console::texts::fill;
-use crate::console::views::{PersonView, SessionView};
+use crate::console::views::{PersonView, SecondFactorView, SessionView};
 
 #[derive(Template)]
 #[template(path = "me.html")]
@@ -21,6 +21,8 @@ struct MePage {
     me: PersonView,
     sessions: Vec<SessionView>,
     has_mail: bool,
+    factor: SecondFactorView,
+    recovery_left: String,
 }
 
 pub async fn show(visit: Visit) -> Response {
@@ -31,9 +33,10 @@ async fn me_page(visit: Visit, problem: Option<&Refusal>) -> Response {
     let found = async {
         let me = session::current(&visit.call).await?;
         let sessions = session::list_sessions(&visit.call).await?;
-        Ok::<_, Refusal>((me, sessions))
+        let factor = second_factor::get_second_factor(&visit.call).await?;
+        Ok::<_, Refusal>((me, sessions, factor))
     };
-    let (me, sessions) = match found.await {
+    let (me, sessions, factor) = match found.await {
         Ok(found) => found,
         Err(refusal) => return visit.refuse(&refusal),
     };
@@ -43,12 +46,15 @@ async fn me_page(visit: Visit, problem: Option<&Refusal>) -> Response {
         Some(refusal) => page.with_problem(refusal),
         None => page,
     };
+    let recovery_left = fill(page.texts.recovery_left, factor.recovery_codes_left);
     let template = MePage {
         lead: fill(page.texts.me_lead, &me.handle),
         page,
         me,
         sessions,
         has_mail,
+        recovery_left,
+        factor,
     };
     render(&template, problem.map_or(StatusCode::OK, status_of))
 }

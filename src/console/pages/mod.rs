@@ -7,6 +7,7 @@ mod mail;
 mod me;
 mod people;
 mod preferences;
+mod second_factor;
 mod sign_in;
 mod visit;
 
@@ -24,6 +25,10 @@ pub fn routes() -> Router<Arc<Console>> {
         .route(
             "/sign-up",
             get(sign_in::show_sign_up).post(sign_in::sign_up),
+        )
+        .route(
+            "/sign-in/code",
+            get(second_factor::show_code).post(second_factor::enter_code),
         )
         .route("/sign-out", post(sign_in::sign_out))
         .route("/forgot", get(mail::show_forgot).post(mail::request_reset))
@@ -64,5 +69,19 @@ pub fn routes() -> Router<Arc<Console>> {
         .route("/me/password", post(me::change_password))
         .route("/me/verification", post(mail::request_verification))
         .route("/me/sessions/{id}/end", post(me::end_session))
+        .route(
+            "/me/second-factor",
+            get(second_factor::show_setup).post(second_factor::confirm_setup),
+        )
+        .route("/me/second-factor/begin", post(second_factor::begin_setup))
+        .route("/me/second-factor/off", post(second_factor::turn_off))
+        .route(
+            "/me/recovery-codes",
+            post(second_factor::replace_recovery_codes),
+        )
+        .route(
+            "/people/{id}/second-factor/remove",
+            post(second_factor::remove),
+        )
         .fallback(get(sign_in::not_found))
 }

@@ -75,7 +75,7 @@ pub async fn show(visit: Visit, Query(query): Query<NextQuery>) -> Response {
 
 pub async fn submit(mut visit: Visit, Form(form): Form<SignInForm>) -> Response {
     match session::sign_in(&visit.call, &form.login, &form.password).await {
-        Ok(begun) => visit.begin(begun, &form.next),
+        Ok(entered) => visit.enter(entered, &form.next),
         Err(refusal) => {
             visit.page = visit.page.with_problem(&refusal);
             let template = SignInPage::new(visit, form.login, form.next);
@@ -292,7 +292,7 @@ pub async fn choose_password(
     Form(form): Form<PasswordForm>,
 ) -> Response {
     match people::use_setup_link(&visit.call, &token, &form.password).await {
-        Ok(begun) => visit.begin(begun, "/"),
+        Ok(entered) => visit.enter(entered, "/"),
         Err(refusal) => setup_page(visit, &token, Some(refusal)).await,
     }
 }

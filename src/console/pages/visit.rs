@@ -13,9 +13,9 @@ use url::form_urlencoded;
 use crate::console::actor::{Actor, ConsoleCall};
 use crate::console::assets::{self, AssetPaths};
 use crate::console::language::language_of;
-use crate::console::operations::session::Begun;
+use crate::console::operations::session::{Begun, Entered};
 use crate::console::refusal::Refusal;
-use crate::console::sessions::session_cookie;
+use crate::console::sessions::{pending_cookie, session_cookie};
 use crate::console::state::Console;
 use crate::console::texts::Texts;
 use crate::console::views::PersonView;
@@ -128,6 +128,18 @@ impl Visit {
             Refusal::SignInNeeded => redirect_with_next("/sign-in", &self.page.path),
             Refusal::ConfirmPassword => redirect_with_next("/confirm", &self.page.path),
             _ => refused(self.page.clone(), refusal),
+        }
+    }
+
+    /// Goes on after the password: with a session, or to the page that asks for a code.
+    pub fn enter(&self, entered: Entered, next: &str) -> Response {
+        match entered {
+            Entered::Session(begun) => self.begin(begun, next),
+            Entered::CodeNeeded(token) => {
+                let cookie = pending_cookie(&self.call.console.settings, token);
+                let code = redirect_with_next("/sign-in/code", local_path(next));
+                (CookieJar::new().add(cookie), code).into_response()
+            }
         }
     }
 

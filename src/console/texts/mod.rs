@@ -43,6 +43,8 @@ impl Texts {
         let text = match refusal {
             Refusal::SignInNeeded => texts.sign_in_needed,
             Refusal::WrongLogin => texts.wrong_login,
+            Refusal::WrongCode => texts.wrong_code,
+            Refusal::SecondFactorOn => texts.second_factor_on,
             Refusal::Forbidden => texts.forbidden,
             Refusal::ConfirmPassword => texts.confirm_password,
             Refusal::NotFound => texts.not_found,

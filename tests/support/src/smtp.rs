@@ -34,7 +34,9 @@ impl ReceivedMail {
 
     /// Returns the link in a message.
     pub fn link(&self) -> String {
-        let mut words = self.text.split_whitespace();
+        // Long lines are cut by quoted-printable, and put together again by every mail program.
+        let text = self.text.replace("=\r\n", "").replace("=3D", "=");
+        let mut words = text.split_whitespace();
         let link = words.find(|word| word.starts_with("http"));
         link.unwrap_or_else(|| panic!("no link: {}", self.text))
             .to_owned()

@@ -1,0 +1,170 @@
+// Walks through accounts as people do, in Chromium: signing up and a lost password by mail, and the second factor. The
+// mail server (smtp-server) is that of others.
+
+import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
+import { mkdirSync } from "node:fs";
+import AxeBuilder from "@axe-core/playwright";
+import { chromium } from "playwright-core";
+import { SMTPServer } from "smtp-server";
+
+const [base, smtpPort, folder] = process.argv.slice(2);
+const desktop = { width: 1280, height: 860 };
+const phone = { width: 390, height: 844 };
+const password = "a long password";
+mkdirSync(folder, { recursive: true });
+
+// The mail server keeps what it gets.
+const mails = [];
+const mailServer = new SMTPServer({
+  authOptional: true,
+  disabledCommands: ["STARTTLS"],
+  onData(stream, session, done) {
+    let text = "";
+    stream.on("data", (chunk) => { text += chunk; });
+    stream.on("end", () => { mails.push({ to: session.envelope.rcptTo[0].address, text }); done(); });
+  },
+});
+await new Promise((resolve) => mailServer.listen(Number(smtpPort), "127.0.0.1", resolve));
+
+async function mailTo(address) {
+  for (let tries = 0; tries < 200; tries++) {
+    const at = mails.findIndex((mail) => mail.to === address);
+    if (at >= 0) return mails.splice(at, 1)[0].text;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  throw new Error(`no mail to ${address}`);
+}
+
+async function linkTo(address) {
+  // Long lines are cut by quoted-printable, and put together again by every mail program.
+  const text = (await mailTo(address)).replaceAll("=\r\n", "").replaceAll("=3D", "=");
+  return text.match(/https?:\S+/)[0];
+}
+
+const problems = [];
+const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ["--no-sandbox"] });
+const context = await browser.newContext({ viewport: desktop });
+const page = watched(await context.newPage());
+
+/** Notes what the browser complains of on pages of the console, except for statuses that a test asks for. */
+function watched(page) {
+  page.on("console", (message) => {
+    const isProblem = ["error", "warning"].includes(message.type()) && page.url().startsWith(base);
+    if (isProblem && !message.text().includes("the server responded with a status of")) problems.push(message.text());
+  });
+  page.on("pageerror", (error) => problems.push(String(error)));
+  return page;
+}
+
+/** Looks at a page in both themes and both sizes. */
+async function look(name) {
+  for (const colorScheme of ["light", "dark"]) {
+    await page.emulateMedia({ colorScheme });
+    await page.setViewportSize(desktop);
+    await page.waitForTimeout(250);
+    await page.screenshot({ path: `${folder}/${name}-${colorScheme}.png`, fullPage: true });
+    const { violations } = await new AxeBuilder({ page }).analyze();
+    for (const { id, nodes } of violations) problems.push(`${name}, ${colorScheme}: ${id} at ${nodes.map((node) => node.target)}`);
+    await page.setViewportSize(phone);
+    const width = await page.evaluate(() => document.documentElement.scrollWidth);
+    if (width > phone.width) problems.push(`${name} is ${width} pixels wide on a phone`);
+    await page.screenshot({ path: `${folder}/${name}-${colorScheme}-phone.png`, fullPage: true });
+  }
+  await page.emulateMedia({ colorScheme: "light" });
+  await page.setViewportSize(desktop);
+}
+
+/** The code that an app shows for a secret, some steps from now. */
+function code(secret, steps = 0) {
+  const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+  let bits = "";
+  for (const letter of secret.replaceAll(" ", "")) bits += letters.indexOf(letter).toString(2).padStart(5, "0");
+  const key = Buffer.from(bits.match(/.{8}/g).map((byte) => Number.parseInt(byte, 2)));
+  const counter = Buffer.alloc(8);
+  counter.writeBigUInt64BE(BigInt(Math.floor(Date.now() / 30000) + steps));
+  const hash = createHmac("sha1", key).update(counter).digest();
+  const number = hash.readUInt32BE(hash[19] & 15) & 0x7fffffff;
+  return String(number % 1000000).padStart(6, "0");
+}
+
+async function submit() {
+  await page.click("main button.primary");
+}
+
+async function signOut() {
+  await page.goto(`${base}/keys`);
+  await page.click("details.menu summary");
+  await page.click('form[action="/sign-out"] button');
+}
+
+// Sign up by mail.
+await page.goto(`${base}/sign-in`);
+await look("sign-in-with-mail");
+await page.click('a[href="/sign-up"]');
+await look("sign-up-mail");
+await page.fill('input[name="email"]', "ada@elsewhere.example");
+await submit();
+assert(await page.isVisible('[role="alert"]'));
+await page.fill('input[name="email"]', "ada@example.com");
+await submit();
+await look("sent");
+await page.goto(await linkTo("ada@example.com"));
+await look("finish");
+await page.fill('input[name="handle"]', "ada");
+await page.fill('input[name="password"]', password);
+await submit();
+assert.equal(page.url(), `${base}/keys`);
+
+// Another address, which is proven.
+await page.goto(`${base}/me`);
+await page.fill('input[name="email"]', "lovelace@example.com");
+await page.click('form[action="/me"] button.primary');
+await page.goto(await linkTo("lovelace@example.com"));
+await look("verify");
+await submit();
+assert.equal(await page.inputValue('input[name="email"]'), "lovelace@example.com");
+
+// The second factor, and signing in with it.
+await page.click('form[action="/me/second-factor/begin"] button');
+await look("second-factor");
+const secret = await page.textContent("#totp-secret");
+await page.fill('input[name="code"]', "000000");
+await submit();
+await page.fill('input[name="code"]', code(secret));
+await submit();
+await look("recovery");
+const recovery = (await page.textContent("#codes")).trim().split(/\s+/);
+assert.equal(recovery.length, 10);
+await page.goto(`${base}/me`);
+await look("me-with-all");
+await signOut();
+await page.fill('input[name="login"]', "ada");
+await page.fill('input[name="password"]', password);
+await submit();
+await look("code");
+await page.fill('input[name="code"]', code(secret, 1));
+await submit();
+assert.equal(page.url(), `${base}/keys`);
+await signOut();
+
+// A lost password, with a recovery code in place of the phone.
+await page.click('a[href="/forgot"]');
+await look("forgot");
+await page.fill('input[name="login"]', "ada");
+await submit();
+await page.goto(await linkTo("lovelace@example.com"));
+await look("reset");
+await page.fill('input[name="password"]', "another password");
+await submit();
+await page.fill('input[name="code"]', recovery[0]);
+await submit();
+assert.equal(page.url(), `${base}/keys`);
+assert.match(await mailTo("lovelace@example.com"), /Your password was changed/);
+await signOut();
+
+await browser.close();
+mailServer.close();
+assert.deepEqual(problems, []);
+console.log(`accounts are well; screenshots are in ${folder}`);
+process.exit(0);
