@@ -2,8 +2,11 @@
 
 use std::fmt::Display;
 
+use bytes::Bytes;
 use serde_json::Value;
 
+use super::json_bytes::to_json_string;
+use super::request_options::ModelField;
 use crate::json::{self, Edit, FromJson, RawJson, UniqueField, UniqueFieldsError};
 use crate::model::ApiError;
 
@@ -77,6 +80,29 @@ pub(super) fn set_field(body: &[u8], field: &UniqueField<'_>, value: &str) -> Ed
     let written = field.written().map(|value| value.range_in(body));
     let object = body.iter().position(|byte| *byte == b'{').unwrap_or(0);
     json::set_member(body, object, field.name(), written, value)
+}
+
+/// Decodes the model that a field of the body names, and where its name stands.
+pub(super) fn decode_model_name<'a>(
+    body: &[u8],
+    field: &UniqueField<'a>,
+) -> Result<Option<ModelField<'a>>, ApiError> {
+    let Some(raw) = field.value() else {
+        return Ok(None);
+    };
+    let name = raw.text();
+    Ok(Some(ModelField {
+        name: name.ok_or_else(|| ApiError::invalid("model: expected a string").at("model"))?,
+        range: raw.range_in(body),
+    }))
+}
+
+/// Returns the body with this `model`, whatever it named before.
+pub(super) fn set_model(body: &[u8], model: &str) -> Result<Bytes, ApiError> {
+    let [named] = decode_unique_fields(body, [&["model"]])?;
+    let model = to_json_string(model);
+    let edit = set_field(body, &named, &String::from_utf8_lossy(&model));
+    Ok(json::replace(body, &[edit]))
 }
 
 fn object_text(body: &[u8]) -> Result<&str, ApiError> {

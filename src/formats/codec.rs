@@ -4,13 +4,13 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue};
+use http::HeaderName;
 
-use super::body::is_error_body;
+use super::body::{is_error_body, set_model};
 use super::capabilities::Capabilities;
 use super::conversation_codec::ConversationCodec;
 use super::embedding_codec::EmbeddingCodec;
-use super::field_placement::{FieldPlacement, place_fields};
+use super::field_placement::VersionFields;
 use super::header_fields::HeaderFields;
 use super::json_bytes::to_json_string;
 use super::media_kind::{may_be_image, may_be_text};
@@ -27,8 +27,8 @@ use crate::model::{
 };
 use crate::sse::SseWriter;
 
-/// Encodes and decodes one wire format.
-pub trait Codec: Sync {
+/// Decodes and encodes requests.
+pub trait RequestCodec: Sync {
     /// Decodes the body of a client's request.
     fn decode_request<'a>(
         &self,
@@ -37,7 +37,9 @@ pub trait Codec: Sync {
         losses: &mut Losses,
     ) -> Result<Request<'a>, ApiError>;
     /// Returns the rule for tool names that upstreams of this format accept.
-    fn tool_name_rule(&self) -> ToolNameRule;
+    fn tool_name_rule(&self) -> ToolNameRule {
+        ToolNameRule::with_max_length(64)
+    }
     /// Encodes a request for an upstream of this format. Tool names follow the rule already.
     fn encode_request(
         &self,
@@ -45,9 +47,16 @@ pub trait Codec: Sync {
         target: &UpstreamTarget<'_>,
         losses: &mut Losses,
     ) -> Result<Vec<u8>, ApiError>;
-    /// Returns the path under which a client of this format knows a field.
-    fn path_of(&self, place: &FieldLocation) -> String;
+}
 
+/// Names the fields of a request.
+pub trait FieldPaths {
+    /// Returns the path under which a client of this format knows a field.
+    fn path_of(&self, location: &FieldLocation) -> String;
+}
+
+/// Decodes and encodes JSON responses.
+pub trait ResponseCodec {
     /// Decodes a JSON response of an upstream.
     fn decode_response<'a>(
         &self,
@@ -61,16 +70,35 @@ pub trait Codec: Sync {
         options: &ResponseOptions,
         losses: &mut Losses,
     ) -> Vec<u8>;
-    /// Makes a decoder for one stream of an upstream.
-    fn stream_decoder(&self) -> Box<dyn StreamDecoder>;
-    /// Makes an encoder for one stream to a client.
-    fn stream_encoder(&self, options: &ResponseOptions) -> Box<dyn StreamEncoder>;
     /// Checks that a response holds what clients of this format ask for. `Err`: the client gets
     /// this error instead.
     fn check_response(&self, _response: &Response<'_>) -> Result<(), ApiError> {
         Ok(())
     }
+}
 
+/// Decodes and encodes streams.
+pub trait StreamCodec {
+    /// Makes a decoder for one stream of an upstream.
+    fn stream_decoder(&self) -> Box<dyn StreamDecoder>;
+    /// Makes an encoder for one stream to a client.
+    fn stream_encoder(&self, options: &ResponseOptions) -> Box<dyn StreamEncoder>;
+    /// Tells whether clients of this format read all that SSE allows, such as comments, names of events and
+    /// payloads of several lines. Others read only `data: `, the payload and a blank line.
+    fn allows_any_framing(&self) -> bool {
+        true
+    }
+    /// Encodes a keep-alive for a stream, or nothing where clients would not understand one.
+    /// `started`: the event that opens the response has been sent.
+    fn encode_keep_alive(&self, _started: bool, out: &mut SseWriter) {
+        if self.allows_any_framing() {
+            out.comment("ping");
+        }
+    }
+}
+
+/// Decodes and encodes errors.
+pub trait ErrorCodec {
     /// Decodes an upstream's error, also from a body that is not JSON.
     fn decode_error(&self, status: u16, body: &[u8]) -> ApiError;
     /// Tells whether a body is an error of a model API, rather than one of a web server in its place.
@@ -90,36 +118,13 @@ pub trait Codec: Sync {
         stream: &InterruptedStream<'_>,
         out: &mut SseWriter,
     );
+}
 
-    /// Tells whether clients of this format read all that SSE allows, such as comments, names of events and
-    /// payloads of several lines. Others read only `data: `, the payload and a blank line.
-    fn allows_any_framing(&self) -> bool {
-        true
-    }
-    /// Encodes a keep-alive for a stream, or nothing where clients would not understand one.
-    /// `started`: the event that opens the response has been sent.
-    fn encode_keep_alive(&self, _started: bool, out: &mut SseWriter) {
-        if self.allows_any_framing() {
-            out.comment("ping");
-        }
-    }
-
-    /// Rewrites a client's body before anything else reads it, in formats whose encoding leaves room
-    /// for doubt. `None`: it stays as it is.
-    fn rewrite_body(&self, _body: &[u8]) -> Result<Option<Vec<u8>>, ApiError> {
-        Ok(None)
-    }
+/// Reads and edits bodies that pass through to an upstream of the client's own format.
+pub trait Passthrough {
     /// Decodes only the fields of a request that routing and the reservation of its cost need. They
     /// decide access and money, so a field that parsers may read in two ways is refused.
     fn decode_routing_fields<'a>(&self, body: &'a [u8]) -> Result<RoutingFields<'a>, ApiError>;
-    /// Returns what of the input has another number of tokens than its length in the body tells. `Err`:
-    /// the body has something that is not known, or that only an upstream of this format has.
-    fn input_media(&self, head: &RequestHead<'_>, body: &[u8]) -> Result<InputMedia, ApiError> {
-        let request = self.decode_request(head, body, &mut Losses::default())?;
-        Ok(request.input_media(may_be_image, may_be_text))
-    }
-    /// Returns what of a request decides access and money at an upstream of this format, in one pass over its body.
-    fn findings(&self, body: &[u8]) -> RequestFindings;
     /// Returns the edits, in order, that limit the output of a request which sets no limit of its own;
     /// none in formats without such a limit.
     fn limit_output(
@@ -130,6 +135,10 @@ pub trait Codec: Sync {
     ) -> Result<Vec<Edit>, ApiError> {
         Ok(Vec::new())
     }
+    /// Returns the least output that upstreams of this format can be asked for.
+    fn min_output_tokens(&self) -> u64 {
+        1
+    }
     /// Returns a request's body without the fields that the upstream refuses, and reports the path of each.
     /// `None`: it has none of them.
     fn remove_unsupported(
@@ -139,20 +148,6 @@ pub trait Codec: Sync {
         _report: &mut dyn FnMut(String),
     ) -> Option<Vec<u8>> {
         None
-    }
-    /// Returns the edits, in order, that put fields of a request's body where an upstream takes them that differs from
-    /// the format.
-    fn place_fields(&self, body: &[u8], placement: &FieldPlacement) -> Result<Vec<Edit>, ApiError> {
-        place_fields(body, placement, [""; 2])
-    }
-    /// Returns the headers of the version and of the betas, in the formats that have these: some upstreams take them in
-    /// the body.
-    fn version_headers(&self) -> Option<[HeaderName; 2]> {
-        None
-    }
-    /// Returns the least output that upstreams of this format can be asked for.
-    fn min_output_tokens(&self) -> u64 {
-        1
     }
     /// Checks a request that passes through unchanged, and returns the ranges of the body that
     /// name the upstream's vendor. `strict`: refuses what the format itself promises to refuse.
@@ -182,28 +177,57 @@ pub trait Codec: Sync {
         data: &str,
         observer: &mut ResponseObserver,
     ) -> Result<Observation, ApiError>;
+}
 
+/// Finds what of a request decides access and money.
+pub trait InputInspection: RequestCodec {
+    /// Returns what of the input has another number of tokens than its length in the body tells. `Err`:
+    /// the body has something that is not known, or that only an upstream of this format has.
+    fn input_media(&self, head: &RequestHead<'_>, body: &[u8]) -> Result<InputMedia, ApiError> {
+        let request = self.decode_request(head, body, &mut Losses::default())?;
+        Ok(request.input_media(may_be_image, may_be_text))
+    }
+    /// Returns what of a request decides access and money at an upstream of this format, in one pass over its body.
+    fn findings(&self, body: &[u8]) -> RequestFindings;
+}
+
+/// Treats the signatures of reasoning, in formats that have these.
+pub trait SignatureCodec {
+    /// Returns the edits, in order, that remove the signatures of other upstreams from a body: an
+    /// upstream of this format would refuse them.
+    fn strip_foreign_signatures(&self, _body: &str, _losses: &mut Losses) -> Vec<Edit> {
+        Vec::new()
+    }
+    /// Tells whether all clients of this format send back the signatures that they received.
+    fn clients_return_signatures(&self) -> bool {
+        true
+    }
+}
+
+/// Reads and edits the body of a request as a whole: a JSON object whose `model` names the model, unless the format has
+/// another.
+pub trait BodyCodec {
+    /// Rewrites a client's body before anything else reads it, in formats whose encoding leaves room
+    /// for doubt. `None`: it stays as it is.
+    fn rewrite_body(&self, _body: &[u8]) -> Result<Option<Vec<u8>>, ApiError> {
+        Ok(None)
+    }
     /// Returns the `content-type` of a request's body.
     fn content_type(&self, _body: &[u8]) -> Cow<'static, str> {
         "application/json".into()
     }
     /// Returns a request's body with this model, in formats whose bodies name it. `None`: the path does.
-    fn set_model(&self, _body: &[u8], _model: &str) -> Result<Option<Bytes>, ApiError> {
-        Ok(None)
-    }
-    /// Returns a request's body without the fields that are headers of this format, where clients of clouds write them,
-    /// and these headers.
-    fn take_headers(
-        &self,
-        body: &Bytes,
-    ) -> Result<(Bytes, Vec<(HeaderName, HeaderValue)>), ApiError> {
-        Ok((body.clone(), Vec::new()))
+    fn set_model(&self, body: &[u8], model: &str) -> Result<Option<Bytes>, ApiError> {
+        set_model(body, model).map(Some)
     }
     /// Encodes a model's name as it stands in a request's body.
     fn encode_model_name(&self, _body: &[u8], name: &str) -> Vec<u8> {
         to_json_string(name)
     }
+}
 
+/// Maps the format to HTTP: paths, queries and headers.
+pub trait HttpApi {
     /// Returns the path of an operation below the upstream's base URL.
     fn upstream_path(&self, operation: Operation, model: &str) -> String;
     /// Returns the operation for a request that was translated into this format.
@@ -231,13 +255,31 @@ pub trait Codec: Sync {
     }
     /// Returns the request headers of the format that pass through to an upstream of it.
     fn passthrough_headers(&self) -> &'static [HeaderName];
+    /// Returns the names of the version and of the betas, in the formats that have these.
+    fn version_fields(&self) -> Option<VersionFields> {
+        None
+    }
     /// Returns the header in which the format's SDKs look for the id of a request.
     fn request_id_header(&self) -> Option<HeaderName> {
         None
     }
     /// Encodes a client's rate limits, in the formats that have headers for them.
     fn encode_rate_limits(&self, _allowance: &RateLimitStatus, _fields: &mut HeaderFields) {}
+}
 
+/// One wire format: the parts that every format has, and those that only some have.
+pub trait Codec:
+    RequestCodec
+    + FieldPaths
+    + ResponseCodec
+    + StreamCodec
+    + ErrorCodec
+    + Passthrough
+    + InputInspection
+    + SignatureCodec
+    + BodyCodec
+    + HttpApi
+{
     /// Returns the codec of the token counting endpoint, in the formats that have one.
     fn token_counter(&self) -> Option<&'static dyn TokenCounter> {
         None
@@ -249,15 +291,6 @@ pub trait Codec: Sync {
     /// Returns the codec of stored responses, in the formats that have these.
     fn conversation_codec(&self) -> Option<&'static dyn ConversationCodec> {
         None
-    }
-    /// Returns the edits, in order, that remove the signatures of other upstreams from a body: an
-    /// upstream of this format would refuse them.
-    fn strip_foreign_signatures(&self, _body: &str, _losses: &mut Losses) -> Vec<Edit> {
-        Vec::new()
-    }
-    /// Tells whether all clients of this format send back the signatures that they received.
-    fn clients_return_signatures(&self) -> bool {
-        true
     }
 }
 

@@ -1,5 +1,7 @@
 //! Fields that some upstreams take in the path or a header instead of the body, or the other way round.
 
+use http::HeaderName;
+
 use super::body::{decode_unique_fields, set_field};
 use super::json_bytes::to_json_string;
 use crate::json::{Edit, RawJson, remove_members};
@@ -18,13 +20,23 @@ pub struct FieldPlacement {
     pub betas: Vec<String>,
 }
 
-/// The edits, in order, that put fields of a JSON body where an upstream takes them. `version` and `betas` are the names
-/// of these two in the format. A body that is no object stays as it is.
-pub(super) fn place_fields(
+/// The names of the version of a format and of its betas, which most upstreams take in headers and some in the body.
+#[derive(Debug, Clone)]
+pub struct VersionFields {
+    pub version_header: HeaderName,
+    pub betas_header: HeaderName,
+    pub version: &'static str,
+    pub betas: &'static str,
+}
+
+/// Returns the edits, in order, that put fields of a JSON body where an upstream takes them. A body that is no object stays
+/// as it is.
+pub fn place_fields(
     body: &[u8],
     placement: &FieldPlacement,
-    [version, betas]: [&'static str; 2],
+    names: Option<&VersionFields>,
 ) -> Result<Vec<Edit>, ApiError> {
+    let (version, betas) = names.map_or(("", ""), |names| (names.version, names.betas));
     if body.trim_ascii_start().first() != Some(&b'{') {
         return Ok(Vec::new());
     }
@@ -72,10 +84,11 @@ mod tests {
 
     use super::*;
     use crate::json::replace;
+    use crate::model::Format;
 
     fn placed(body: &str, placement: &FieldPlacement) -> String {
-        let names = ["anthropic_version", "anthropic_beta"];
-        let edits = place_fields(body.as_bytes(), placement, names).expect("edits");
+        let names = Format::Messages.codec().version_fields();
+        let edits = place_fields(body.as_bytes(), placement, names.as_ref()).expect("edits");
         let bytes = replace(body.as_bytes(), &edits);
         String::from_utf8(bytes.to_vec()).expect("text")
     }

@@ -45,19 +45,23 @@ mod tool_name_rule;
 use crate::model::Format;
 
 use body::{
-    decode_event_data, decode_request_body, decode_response_body, decode_unique_fields,
-    decode_unique_item, decode_unique_members, error_message, missing_content, set_field,
+    decode_event_data, decode_model_name, decode_request_body, decode_response_body,
+    decode_unique_fields, decode_unique_item, decode_unique_members, error_message,
+    missing_content, set_field, set_model,
 };
 pub use capabilities::{Capabilities, MessagesVersion, SearchUse, ThinkingStyle};
 pub use cloud_embeddings::CloudEmbeddings;
-pub use codec::{Codec, StreamDecoder, StreamEncoder};
+pub use codec::{
+    BodyCodec, Codec, ErrorCodec, FieldPaths, HttpApi, InputInspection, Passthrough, RequestCodec,
+    ResponseCodec, SignatureCodec, StreamCodec, StreamDecoder, StreamEncoder,
+};
 pub use content_tokens::ContentTokens;
 pub use conversation_codec::{ConversationCodec, ConversationItems, ItemReference};
 pub use dearer_setting::DearerSetting;
 pub use embedding_codec::{EmbeddingCodec, EmbeddingOptions, EmbeddingSummary, ObservedEmbeddings};
 pub use endpoints::EndpointResponse;
 pub use extra_thinking::ExtraThinking;
-pub use field_placement::FieldPlacement;
+pub use field_placement::{FieldPlacement, VersionFields, place_fields};
 pub use free_text::unwrap_free_text;
 pub use header_fields::HeaderFields;
 pub(crate) use ids::call_id;
@@ -65,7 +69,7 @@ pub use images::{image_media_type, image_urls};
 pub use json_bytes::to_json_string;
 pub use messages::{
     AWS_ERROR_TYPE, BedrockStream, counting_model, decode_aws_error, encode_aws_error,
-    encode_bedrock_count, encode_bedrock_events, is_expired_credential, set_stream,
+    encode_bedrock_count, encode_bedrock_events, is_expired_credential, set_stream, take_headers,
 };
 pub use model_list::ModelPage;
 pub use public_address::{is_public, is_public_https};

@@ -234,7 +234,7 @@ pub struct ResponseOptions {
 }
 
 /// The fields of a request that routing needs.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RoutingFields<'a> {
     pub model: Option<ModelField<'a>>,
     pub stream: bool,
@@ -254,12 +254,7 @@ impl<'a> RoutingFields<'a> {
     pub fn of_model(model: Option<ModelField<'a>>) -> RoutingFields<'a> {
         RoutingFields {
             model,
-            stream: false,
-            include_usage_edit: None,
-            output_limit: OutputLimit::default(),
-            is_background: false,
-            conversation: None,
-            async_option: None,
+            ..RoutingFields::default()
         }
     }
 }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use serde_json::Value;
 
-use crate::formats::Operation;
+use crate::formats::{Operation, take_headers};
 use crate::model::Format;
 
 /// What the end of a path asks for, like `claude-opus-4-6:rawPredict`.
@@ -30,7 +30,7 @@ pub(super) fn plain_body(call: &str, operation: Operation, body: &Bytes) -> Byte
         return Bytes::new();
     }
     let codec = Format::Messages.codec();
-    let body = codec.take_headers(body).unwrap_or_default().0;
+    let body = take_headers(body).unwrap_or_default().0;
     if is_count {
         return body;
     }

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::access;
 use crate::config::Balance;
-use crate::formats::{HeaderFields, Operation, set_stream};
+use crate::formats::{self, HeaderFields, Operation, set_stream};
 use crate::model::{ApiError, ApiErrorKind, Format, truncated};
 use crate::runtime::{AskedModel, Caller, Conversations, Model, attempts};
 use crate::translate::RequestSummary;
@@ -221,7 +221,7 @@ fn take_headers(
     ctx: &mut RequestContext,
     stream: Option<bool>,
 ) -> Result<Vec<(HeaderName, HeaderValue)>, ApiError> {
-    let (mut body, headers) = ctx.client.codec().take_headers(&ctx.route.body)?;
+    let (mut body, headers) = formats::take_headers(&ctx.route.body)?;
     if let Some(stream) = stream {
         body = set_stream(&body, stream)?;
     }

@@ -12,7 +12,9 @@ use super::context::RequestContext;
 use super::upstream_body::cloud_embeddings;
 use crate::access::KEY_PARAMETER;
 use crate::config::{PathTemplate, StreamFraming};
-use crate::formats::{Codec, FieldPlacement, Operation, counting_model, encode_bedrock_count};
+use crate::formats::{
+    self, Codec, FieldPlacement, Operation, counting_model, encode_bedrock_count,
+};
 use crate::json::{ChunkedBytes, splice};
 use crate::model::{ApiError, FieldLocation, truncated};
 use crate::runtime::{Attempt, Upstream, key_hash};
@@ -234,8 +236,9 @@ pub(super) fn place_fields(
     let codec = attempt.upstream.format.codec();
     if cloud_embeddings(request, attempt).is_some() {
         let mut parts: http::request::Parts = header.into();
-        for name in codec.version_headers().into_iter().flatten() {
-            parts.headers.remove(name);
+        if let Some(names) = codec.version_fields() {
+            parts.headers.remove(names.version_header);
+            parts.headers.remove(names.betas_header);
         }
         return Ok((parts.into(), body));
     }
@@ -247,25 +250,26 @@ pub(super) fn place_fields(
         ..FieldPlacement::default()
     };
     let mut parts: http::request::Parts = header.into();
-    if let Some([version, betas]) = codec.version_headers() {
+    let names = codec.version_fields();
+    if let Some(names) = &names {
         if let Some(first) = &shape.version_in_body {
-            let sent = parts.headers.remove(version);
+            let sent = parts.headers.remove(&names.version_header);
             placement.version = Some(version_in_body(codec, sent, first));
         }
         if shape.betas_in_body {
-            let sent = parts.headers.get_all(&betas).iter();
+            let sent = parts.headers.get_all(&names.betas_header).iter();
             let sent = sent.filter_map(|value| value.to_str().ok());
             let sent = sent.flat_map(|value| value.split(',')).map(str::trim);
             let sent = sent.filter(|beta| !beta.is_empty()).map(str::to_owned);
             placement.betas = sent.collect();
-            parts.headers.remove(betas);
+            parts.headers.remove(&names.betas_header);
         }
     }
     let whole = match body {
         (first, rest) if rest.is_empty() => first,
         (first, rest) => Bytes::from([first, rest.into_bytes()].concat()),
     };
-    let edits = match codec.place_fields(&whole, &placement) {
+    let edits = match formats::place_fields(&whole, &placement, names.as_ref()) {
         Ok(edits) => edits,
         Err(api_error) => return Err(ctx.withdraw_attempt(api_error)),
     };

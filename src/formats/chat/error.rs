@@ -3,7 +3,8 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::formats::error_message;
+use super::Chat;
+use crate::formats::{ErrorCodec, InterruptedStream, error_message};
 use crate::model::{ApiError, ApiErrorKind, FieldLocation};
 use crate::sse::SseWriter;
 
@@ -67,6 +68,25 @@ pub(in crate::formats) fn encode_error(api_error: &ApiError) -> (u16, Vec<u8>) {
 /// Encodes an error as the last event of a stream.
 pub(super) fn encode_stream_error(api_error: &ApiError, out: &mut SseWriter) {
     out.data(&error_body(api_error));
+}
+
+impl ErrorCodec for Chat {
+    fn decode_error(&self, status: u16, body: &[u8]) -> ApiError {
+        decode_error(status, body)
+    }
+
+    fn encode_error(&self, api_error: &ApiError, _request_id: &str) -> (u16, Vec<u8>) {
+        encode_error(api_error)
+    }
+
+    fn encode_stream_error(
+        &self,
+        api_error: &ApiError,
+        _: &InterruptedStream<'_>,
+        out: &mut SseWriter,
+    ) {
+        encode_stream_error(api_error, out);
+    }
 }
 
 /// Decodes an error body in all dialects: an array around it, an integer `code` that is the status, an

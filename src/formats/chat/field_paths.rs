@@ -1,31 +1,34 @@
 //! The paths of request fields, as a client of this format writes them.
 
+use super::Chat;
+use crate::formats::FieldPaths;
 use crate::model::{FieldLocation, PartField, Setting};
 
-/// The path of a location in a request body, as in `messages[2].content[0]`.
-pub(super) fn path_of(location: &FieldLocation) -> String {
-    match location {
-        FieldLocation::Path(path) => path.clone().into_owned(),
-        FieldLocation::Setting(setting) => setting_key(*setting).to_owned(),
-        FieldLocation::Turn { turn: Some(turn) } => format!("messages[{turn}]"),
-        FieldLocation::Part {
-            turn: Some(turn),
-            part: Some(part),
-        } => format!("messages[{turn}].content[{part}]"),
-        FieldLocation::Part {
-            turn: Some(turn),
-            part: None,
-        } => format!("messages[{turn}]"),
-        FieldLocation::Turn { turn: None } | FieldLocation::Part { turn: None, .. } => {
-            "messages".to_owned()
+impl FieldPaths for Chat {
+    fn path_of(&self, location: &FieldLocation) -> String {
+        match location {
+            FieldLocation::Path(path) => path.clone().into_owned(),
+            FieldLocation::Setting(setting) => setting_key(*setting).to_owned(),
+            FieldLocation::Turn { turn: Some(turn) } => format!("messages[{turn}]"),
+            FieldLocation::Part {
+                turn: Some(turn),
+                part: Some(part),
+            } => format!("messages[{turn}].content[{part}]"),
+            FieldLocation::Part {
+                turn: Some(turn),
+                part: None,
+            } => format!("messages[{turn}]"),
+            FieldLocation::Turn { turn: None } | FieldLocation::Part { turn: None, .. } => {
+                "messages".to_owned()
+            }
+            FieldLocation::InToolResult { turn, inner, .. } => self.path_of(&FieldLocation::Part {
+                turn: *turn,
+                part: *inner,
+            }),
+            FieldLocation::Field { of, field } => self.path_of(of) + part_field_suffix(*field),
+            FieldLocation::Tool { tool } => format!("tools[{tool}]"),
+            FieldLocation::ToolStrict { tool } => format!("tools[{tool}].function.strict"),
         }
-        FieldLocation::InToolResult { turn, inner, .. } => path_of(&FieldLocation::Part {
-            turn: *turn,
-            part: *inner,
-        }),
-        FieldLocation::Field { of, field } => path_of(of) + part_field_suffix(*field),
-        FieldLocation::Tool { tool } => format!("tools[{tool}]"),
-        FieldLocation::ToolStrict { tool } => format!("tools[{tool}].function.strict"),
     }
 }
 

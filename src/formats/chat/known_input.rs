@@ -2,11 +2,12 @@
 
 use std::sync::LazyLock;
 
+use super::Chat;
 use super::text_input::TEXT_INPUT;
-use crate::formats::RequestFindings;
 use crate::formats::dearer_setting::USUAL_VALUES;
 use crate::formats::extra_thinking::ThinkingSwitch;
 use crate::formats::other_model::names_model;
+use crate::formats::{InputInspection, RequestFindings};
 use crate::json::{FieldIndex, KnownFields, NO_FIELDS, PlacedFields};
 
 /// Where the parts of a message stand.
@@ -164,7 +165,8 @@ const THINKING: [ThinkingSwitch; 5] = [
 
 static FIELDS: LazyLock<FieldIndex> = LazyLock::new(|| FieldIndex::new(&KNOWN_INPUT, names_model));
 
-/// Returns what decides access and money.
-pub(super) fn findings(body: &[u8]) -> RequestFindings {
-    RequestFindings::with_thinking(body, &FIELDS, USUAL_VALUES, &THINKING)
+impl InputInspection for Chat {
+    fn findings(&self, body: &[u8]) -> RequestFindings {
+        RequestFindings::with_thinking(body, &FIELDS, USUAL_VALUES, &THINKING)
+    }
 }

@@ -1,115 +1,167 @@
 //! Passthrough: what is decoded and edited in bodies that are forwarded unchanged.
 
-use bytes::Bytes;
 use smallvec::SmallVec;
 
+use super::Chat;
 use super::delta_bytes::PeekedDelta;
 use super::error::decode_error;
+use super::unsupported::remove_unsupported;
 use super::usage::CompletionUsage;
 use crate::formats::images_only::images_only;
 use crate::formats::{
-    ModelField, Observation, OutputLimit, ResponseObserver, RoutingFields, decode_event_data,
-    decode_response_body, decode_unique_fields, decode_unique_members, missing_content, set_field,
-    to_json_string,
+    Capabilities, Observation, OutputLimit, Passthrough, ResponseObserver, RoutingFields,
+    decode_event_data, decode_model_name, decode_response_body, decode_unique_fields,
+    decode_unique_members, missing_content, set_field,
 };
-use crate::json::{Edit, Present, RawJson, UniqueField, from_json, replace, set_member};
-use crate::model::{ApiError, Text};
+use crate::json::{Edit, Present, RawJson, UniqueField, from_json};
+use crate::model::{ApiError, Text, Usage};
 
-/// Decodes the fields of a request that routing and metering need.
-pub(super) fn decode_routing_fields(body: &[u8]) -> Result<RoutingFields<'_>, ApiError> {
-    let [model, stream, stream_options, newer_limit, limit, n] = decode_unique_fields(
-        body,
-        [
-            &["model"],
-            &["stream"],
-            &["stream_options"],
-            &["max_completion_tokens"],
-            &["max_tokens"],
-            &["n"],
-        ],
-    )?;
-    let model = model
-        .value()
-        .map(|raw| decode_model_name(body, raw))
-        .transpose()?;
-    let stream = stream.flag()?.unwrap_or(false);
-    let usage_edit = if stream {
-        request_usage(body, &stream_options)?
-    } else {
-        None
-    };
-    // Upstreams differ in which of the two they heed.
-    let (newer, older) = (newer_limit.count()?, limit.count()?);
-    let zero_field = match (newer, older) {
-        (Some(0), Some(1..)) => Some(newer_limit.name()),
-        (Some(1..), Some(0)) => Some(limit.name()),
-        _ => None,
-    };
-    Ok(RoutingFields {
-        model,
-        stream,
-        include_usage_edit: usage_edit,
-        output_limit: OutputLimit {
-            zero_field,
-            ..OutputLimit::of(newer.max(older), n.count()?)
-        },
-        conversation: None,
-        is_background: false,
-        async_option: None,
-    })
-}
-
-/// Limits the output by the field that the upstream heeds; the other one must not say otherwise.
-pub(super) fn limit_output(
-    body: &[u8],
-    limit: u64,
-    has_old_field: bool,
-) -> Result<Vec<Edit>, ApiError> {
-    let fields = decode_unique_fields(body, [&["max_completion_tokens"], &["max_tokens"]])?;
-    let (heeded, other) = match (fields, has_old_field) {
-        ([newer, older], false) => (newer, older),
-        ([newer, older], true) => (older, newer),
-    };
-    let limit = limit.to_string();
-    let mut edits = vec![set_field(body, &heeded, &limit)];
-    if other.value().is_some() {
-        edits.push(set_field(body, &other, &limit));
+impl Passthrough for Chat {
+    fn decode_routing_fields<'a>(&self, body: &'a [u8]) -> Result<RoutingFields<'a>, ApiError> {
+        let [model, stream, stream_options, newer_limit, limit, n] = decode_unique_fields(
+            body,
+            [
+                &["model"],
+                &["stream"],
+                &["stream_options"],
+                &["max_completion_tokens"],
+                &["max_tokens"],
+                &["n"],
+            ],
+        )?;
+        let model = decode_model_name(body, &model)?;
+        let stream = stream.flag()?.unwrap_or(false);
+        let usage_edit = if stream {
+            request_usage(body, &stream_options)?
+        } else {
+            None
+        };
+        // Upstreams differ in which of the two they heed.
+        let (newer, older) = (newer_limit.count()?, limit.count()?);
+        let zero_field = match (newer, older) {
+            (Some(0), Some(1..)) => Some(newer_limit.name()),
+            (Some(1..), Some(0)) => Some(limit.name()),
+            _ => None,
+        };
+        Ok(RoutingFields {
+            model,
+            stream,
+            include_usage_edit: usage_edit,
+            output_limit: OutputLimit {
+                zero_field,
+                ..OutputLimit::of(newer.max(older), n.count()?)
+            },
+            ..RoutingFields::default()
+        })
     }
-    edits.sort_by_key(|edit| edit.range.start);
-    Ok(edits)
-}
 
-/// Refuses a request for text alone.
-pub(super) fn check_image_request(body: &[u8]) -> Result<(), ApiError> {
-    let [modalities] = decode_unique_fields(body, [&["modalities"]])?;
-    let modalities: Vec<Text<'_>> = modalities.decoded("a list of strings")?;
-    match modalities.iter().any(|modality| modality == "image") {
-        true => Ok(()),
-        false => Err(images_only("modalities", r#"set it to ["text", "image"]"#)),
+    /// Limits the output by the field that the upstream heeds; the other one must not say otherwise.
+    fn limit_output(
+        &self,
+        body: &[u8],
+        limit: u64,
+        capabilities: &Capabilities,
+    ) -> Result<Vec<Edit>, ApiError> {
+        let fields = decode_unique_fields(body, [&["max_completion_tokens"], &["max_tokens"]])?;
+        let (heeded, other) = match (fields, capabilities.chat_old_max_field) {
+            ([newer, older], false) => (newer, older),
+            ([newer, older], true) => (older, newer),
+        };
+        let limit = limit.to_string();
+        let mut edits = vec![set_field(body, &heeded, &limit)];
+        if other.value().is_some() {
+            edits.push(set_field(body, &other, &limit));
+        }
+        edits.sort_by_key(|edit| edit.range.start);
+        Ok(edits)
     }
-}
 
-/// Decodes the `model` of a body and notes its position.
-pub(in crate::formats) fn decode_model_name<'a>(
-    body: &[u8],
-    raw: RawJson<'a>,
-) -> Result<ModelField<'a>, ApiError> {
-    let name = raw.text();
-    Ok(ModelField {
-        name: name.ok_or_else(|| ApiError::invalid("model: expected a string").at("model"))?,
-        range: raw.range_in(body),
-    })
-}
+    fn check_image_request(&self, body: &[u8]) -> Result<(), ApiError> {
+        let [modalities] = decode_unique_fields(body, [&["modalities"]])?;
+        let modalities: Vec<Text<'_>> = modalities.decoded("a list of strings")?;
+        match modalities.iter().any(|modality| modality == "image") {
+            true => Ok(()),
+            false => Err(images_only("modalities", r#"set it to ["text", "image"]"#)),
+        }
+    }
 
-/// Returns the body with this `model`, whatever it named before.
-pub(in crate::formats) fn set_model(body: &[u8], model: &str) -> Result<Bytes, ApiError> {
-    let [named] = decode_unique_fields(body, [&["model"]])?;
-    let written = named.written().map(|raw| raw.range_in(body));
-    let object = body.iter().position(|byte| *byte == b'{').unwrap_or(0);
-    let model = to_json_string(model);
-    let model = String::from_utf8_lossy(&model);
-    let edit = set_member(body, object, "model", written, &model);
-    Ok(replace(body, &[edit]))
+    fn observe_response(
+        &self,
+        body: &[u8],
+        observer: &mut ResponseObserver,
+    ) -> Result<Observation, ApiError> {
+        let chunk: PeekedChunk<'_> = decode_response_body(body)?;
+        if chunk.error.is_some() && chunk.choices.is_none() {
+            return Err(decode_error(200, body));
+        }
+        if chunk.choices.is_none() {
+            return Err(missing_content());
+        }
+        note_usage(&chunk, observer);
+        (observer.has_content, observer.ended) = (true, true);
+        Ok(Observation {
+            model: chunk.model.map(|raw| raw.range_in(body)),
+            ..Observation::default()
+        })
+    }
+
+    fn observe_event(
+        &self,
+        data: &str,
+        observer: &mut ResponseObserver,
+    ) -> Result<Observation, ApiError> {
+        if data == "[DONE]" {
+            if observer.appeared == 0 && observer.api_error.is_none() {
+                return Err(missing_content());
+            }
+            (observer.ended, observer.closed) = (true, true);
+            return Ok(Observation::default());
+        }
+        let chunk: PeekedChunk<'_> = decode_event_data(data)?;
+        let choices = chunk.choices.iter().flatten();
+        for delta in choices.filter_map(|choice| choice.delta.as_ref()) {
+            delta.count(&mut observer.uncounted);
+        }
+        note_usage(&chunk, observer);
+        let model = chunk.model.map(|raw| raw.range_in(data.as_bytes()));
+        if chunk.error.is_some() {
+            observer.api_error = Some(decode_error(200, data.as_bytes()));
+            observer.ended = true;
+            return Ok(Observation {
+                model,
+                ..Observation::default()
+            });
+        }
+        let choices = chunk.choices.unwrap_or_default();
+        for choice in choices.iter() {
+            observer.has_content |= choice
+                .delta
+                .as_ref()
+                .is_some_and(PeekedDelta::holds_content);
+            // One backend sends an empty reason in every chunk, the last included.
+            let finish = choice.finish_reason.filter(|reason| reason.get() != "\"\"");
+            observer.observe_choice(choice.index.unwrap_or(0), finish.is_some());
+        }
+        Ok(Observation {
+            model,
+            usage_only: choices.is_empty() && chunk.usage.is_some(),
+            ..Observation::default()
+        })
+    }
+
+    fn remove_unsupported(
+        &self,
+        body: &str,
+        capabilities: &Capabilities,
+        report: &mut dyn FnMut(String),
+    ) -> Option<Vec<u8>> {
+        remove_unsupported(body, capabilities, report)
+    }
+
+    fn reported_usage(&self, body: &[u8]) -> Option<Usage> {
+        let chunk: CountedCompletion = decode_response_body(body).ok()?;
+        chunk.usage.as_ref().map(CompletionUsage::to_usage)
+    }
 }
 
 /// The edit that sets `include_usage`, without which a stream reports no token counts. `None`: the client
@@ -176,70 +228,6 @@ from_json! {
     }
 }
 
-/// Meters a JSON response that passes through.
-pub(super) fn observe_response(
-    body: &[u8],
-    observer: &mut ResponseObserver,
-) -> Result<Observation, ApiError> {
-    let chunk: PeekedChunk<'_> = decode_response_body(body)?;
-    if chunk.error.is_some() && chunk.choices.is_none() {
-        return Err(decode_error(200, body));
-    }
-    if chunk.choices.is_none() {
-        return Err(missing_content());
-    }
-    note_usage(&chunk, observer);
-    (observer.has_content, observer.ended) = (true, true);
-    Ok(Observation {
-        model: chunk.model.map(|raw| raw.range_in(body)),
-        ..Observation::default()
-    })
-}
-
-/// Meters one event of a stream that passes through.
-pub(super) fn observe_event(
-    data: &str,
-    observer: &mut ResponseObserver,
-) -> Result<Observation, ApiError> {
-    if data == "[DONE]" {
-        if observer.appeared == 0 && observer.api_error.is_none() {
-            return Err(missing_content());
-        }
-        (observer.ended, observer.closed) = (true, true);
-        return Ok(Observation::default());
-    }
-    let chunk: PeekedChunk<'_> = decode_event_data(data)?;
-    let choices = chunk.choices.iter().flatten();
-    for delta in choices.filter_map(|choice| choice.delta.as_ref()) {
-        delta.count(&mut observer.uncounted);
-    }
-    note_usage(&chunk, observer);
-    let model = chunk.model.map(|raw| raw.range_in(data.as_bytes()));
-    if chunk.error.is_some() {
-        observer.api_error = Some(decode_error(200, data.as_bytes()));
-        observer.ended = true;
-        return Ok(Observation {
-            model,
-            ..Observation::default()
-        });
-    }
-    let choices = chunk.choices.unwrap_or_default();
-    for choice in choices.iter() {
-        observer.has_content |= choice
-            .delta
-            .as_ref()
-            .is_some_and(PeekedDelta::holds_content);
-        // One backend sends an empty reason in every chunk, the last included.
-        let finish = choice.finish_reason.filter(|reason| reason.get() != "\"\"");
-        observer.observe_choice(choice.index.unwrap_or(0), finish.is_some());
-    }
-    Ok(Observation {
-        model,
-        usage_only: choices.is_empty() && chunk.usage.is_some(),
-        ..Observation::default()
-    })
-}
-
 fn note_usage(chunk: &PeekedChunk<'_>, observer: &mut ResponseObserver) {
     let groq_usage = chunk.x_groq.as_ref().and_then(|groq| groq.usage.as_ref());
     if let Some(usage) = chunk.usage.as_ref().or(groq_usage) {
@@ -247,15 +235,23 @@ fn note_usage(chunk: &PeekedChunk<'_>, observer: &mut ResponseObserver) {
     }
 }
 
+from_json! {
+    /// A response of which only the counts are read.
+    struct CountedCompletion {
+        "usage" => usage: Option<CompletionUsage>,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json::replace;
 
     #[test]
     fn a_chunk_with_an_error_is_metered_and_its_model_is_found() {
         let chunk = r#"{"model":"m","error":{"message":"no"},"usage":{"prompt_tokens":4}}"#;
         let mut observer = ResponseObserver::default();
-        let observation = observe_event(chunk, &mut observer).expect("a chunk");
+        let observation = Chat.observe_event(chunk, &mut observer).expect("a chunk");
         assert_eq!(&chunk[observation.model.expect("a name")], "\"m\"");
         assert_eq!(observer.usage.map(|usage| usage.input), Some(4));
         assert!(observer.api_error.is_some() && observer.ended);
@@ -289,7 +285,8 @@ mod tests {
                 r#"{"stream":true,"stream_options":{"include_usage":true}}"#,
             ),
         ] {
-            let edit = decode_routing_fields(body.as_bytes())
+            let edit = Chat
+                .decode_routing_fields(body.as_bytes())
                 .expect(body)
                 .include_usage_edit
                 .expect(body);
@@ -301,7 +298,7 @@ mod tests {
             r#"{"stream":null,"stream_options":null}"#,
         ] {
             assert_eq!(
-                decode_routing_fields(body.as_bytes())
+                Chat.decode_routing_fields(body.as_bytes())
                     .expect(body)
                     .include_usage_edit,
                 None
@@ -313,14 +310,14 @@ mod tests {
     fn a_stream_without_a_choice_is_an_error() {
         let mut observer = ResponseObserver::default();
         let usage = r#"{"choices":[],"usage":{"prompt_tokens":1}}"#;
-        observe_event(usage, &mut observer).expect("a chunk");
-        assert!(observe_event("[DONE]", &mut observer).is_err());
+        Chat.observe_event(usage, &mut observer).expect("a chunk");
+        assert!(Chat.observe_event("[DONE]", &mut observer).is_err());
     }
 
     fn ended(events: &[&str]) -> bool {
         let mut observer = ResponseObserver::default();
         for event in events {
-            observe_event(event, &mut observer).expect("from_json");
+            Chat.observe_event(event, &mut observer).expect("from_json");
         }
         observer.ended
     }

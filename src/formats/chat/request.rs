@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::Chat;
 use super::chat_message::ChatMessage;
 use super::error::unsupported_content;
 use super::field_paths::setting_of;
@@ -20,38 +21,100 @@ use super::tools::{
 use super::turns::{decode_turns, encode_turns};
 use super::unsupported::remove_unsupported;
 use super::web_search::{ChatWebSearchOptions, decode_web_search, encode_web_search};
-use crate::formats::UpstreamTarget;
 use crate::formats::json_bytes::to_json_bytes;
+use crate::formats::{RequestCodec, RequestHead, UpstreamTarget};
 use crate::json::{Fields, Node, Path};
 use crate::model::{
     ApiError, FieldLocation, Json, Labels, Losses, Request, Setting, SettingAliases,
 };
 
-/// Decodes a request body; fields without a counterpart in the model are reported in `losses`.
-pub(super) fn decode_request<'a>(
-    body: &'a [u8],
-    losses: &mut Losses,
-) -> Result<Request<'a>, ApiError> {
-    let mut fields = Fields::of_body(body)?;
-    // Routing has already resolved the model, with or without this field: only its type is checked.
-    fields.text("model")?;
-    let mut aliases = SettingAliases::default();
-    let request = Request {
-        turns: decode_turns(&mut fields, losses)?,
-        sampling: decode_sampling(&mut fields, &mut aliases)?,
-        tools: decode_tools(&mut fields, losses)?,
-        tool_choice: decode_tool_choice(&mut fields, losses)?,
-        parallel_tools: fields.bool("parallel_tool_calls")?,
-        output: decode_output(&mut fields, losses)?,
-        thinking: decode_reasoning_effort(&mut fields)?,
-        search: decode_web_search(&mut fields, losses)?,
-        labels: decode_labels(&mut fields, &mut aliases)?,
-        code_execution: false,
-        aliases,
-    };
-    decode_delivery(&mut fields, losses)?;
-    fields.finish(losses);
-    Ok(request)
+impl RequestCodec for Chat {
+    fn decode_request<'a>(
+        &self,
+        _head: &RequestHead<'_>,
+        body: &'a [u8],
+        losses: &mut Losses,
+    ) -> Result<Request<'a>, ApiError> {
+        let mut fields = Fields::of_body(body)?;
+        // Routing has already resolved the model, with or without this field: only its type is checked.
+        fields.text("model")?;
+        let mut aliases = SettingAliases::default();
+        let request = Request {
+            turns: decode_turns(&mut fields, losses)?,
+            sampling: decode_sampling(&mut fields, &mut aliases)?,
+            tools: decode_tools(&mut fields, losses)?,
+            tool_choice: decode_tool_choice(&mut fields, losses)?,
+            parallel_tools: fields.bool("parallel_tool_calls")?,
+            output: decode_output(&mut fields, losses)?,
+            thinking: decode_reasoning_effort(&mut fields)?,
+            search: decode_web_search(&mut fields, losses)?,
+            labels: decode_labels(&mut fields, &mut aliases)?,
+            code_execution: false,
+            aliases,
+        };
+        decode_delivery(&mut fields, losses)?;
+        fields.finish(losses);
+        Ok(request)
+    }
+
+    fn encode_request(
+        &self,
+        request: &Request<'_>,
+        target: &UpstreamTarget<'_>,
+        losses: &mut Losses,
+    ) -> Result<Vec<u8>, ApiError> {
+        if request.code_execution {
+            let location = FieldLocation::Setting(Setting::CodeExecution);
+            return Err(unsupported_content(&location, "it runs no code"));
+        }
+        let capabilities = target.capabilities;
+        let labels = &request.labels;
+        let output = &request.output;
+        let body = ChatRequest {
+            model: target.model,
+            messages: encode_turns(request, target, losses)?,
+            tools: request
+                .tools
+                .iter()
+                .map(|tool| encode_tool(tool, losses))
+                .collect(),
+            tool_choice: encode_tool_choice(request, losses),
+            parallel_tool_calls: encode_parallel_tool_calls(request, capabilities, losses),
+            response_format: encode_response_format(&output.format, losses),
+            sampling: encode_sampling(&request.sampling, capabilities, losses),
+            reasoning_effort: encode_reasoning_effort(request.thinking, capabilities, losses),
+            verbosity: output.verbosity.as_deref(),
+            modalities: encode_modalities(output, losses),
+            audio: output
+                .audio
+                .then(|| encode_audio_options(target.stream, losses)),
+            web_search_options: request
+                .search
+                .as_ref()
+                .map(|search| encode_web_search(search, losses)),
+            service_tier: labels
+                .service_tier
+                .as_deref()
+                .map(|tier| encode_service_tier(tier, losses)),
+            metadata: labels.metadata.as_ref(),
+            user: labels.user.as_deref(),
+            prompt_cache_key: labels.cache_key.as_deref(),
+            stream: target.stream.then_some(true),
+            // Without it the upstream reports no token counts.
+            stream_options: target.stream.then_some(ChatStreamOptions {
+                include_usage: true,
+            }),
+        };
+        let encoded = to_json_bytes(&body, request.size());
+        let text = str::from_utf8(&encoded).unwrap_or_default();
+        let shorter = remove_unsupported(text, capabilities, &mut |name| {
+            let setting = setting_of(&name).map(FieldLocation::Setting);
+            setting
+                .into_iter()
+                .for_each(|location| losses.dropped(location));
+        });
+        Ok(shorter.unwrap_or(encoded))
+    }
 }
 
 /// The body of a request to an upstream.
@@ -96,65 +159,6 @@ struct ChatRequest<'a> {
 #[derive(Serialize)]
 struct ChatStreamOptions {
     include_usage: bool,
-}
-
-/// Encodes a request for an upstream; what the format cannot express is reported in `losses`.
-pub(super) fn encode_request(
-    request: &Request<'_>,
-    target: &UpstreamTarget<'_>,
-    losses: &mut Losses,
-) -> Result<Vec<u8>, ApiError> {
-    if request.code_execution {
-        let location = FieldLocation::Setting(Setting::CodeExecution);
-        return Err(unsupported_content(&location, "it runs no code"));
-    }
-    let capabilities = target.capabilities;
-    let labels = &request.labels;
-    let output = &request.output;
-    let body = ChatRequest {
-        model: target.model,
-        messages: encode_turns(request, target, losses)?,
-        tools: request
-            .tools
-            .iter()
-            .map(|tool| encode_tool(tool, losses))
-            .collect(),
-        tool_choice: encode_tool_choice(request, losses),
-        parallel_tool_calls: encode_parallel_tool_calls(request, capabilities, losses),
-        response_format: encode_response_format(&output.format, losses),
-        sampling: encode_sampling(&request.sampling, capabilities, losses),
-        reasoning_effort: encode_reasoning_effort(request.thinking, capabilities, losses),
-        verbosity: output.verbosity.as_deref(),
-        modalities: encode_modalities(output, losses),
-        audio: output
-            .audio
-            .then(|| encode_audio_options(target.stream, losses)),
-        web_search_options: request
-            .search
-            .as_ref()
-            .map(|search| encode_web_search(search, losses)),
-        service_tier: labels
-            .service_tier
-            .as_deref()
-            .map(|tier| encode_service_tier(tier, losses)),
-        metadata: labels.metadata.as_ref(),
-        user: labels.user.as_deref(),
-        prompt_cache_key: labels.cache_key.as_deref(),
-        stream: target.stream.then_some(true),
-        // Without it the upstream reports no token counts.
-        stream_options: target.stream.then_some(ChatStreamOptions {
-            include_usage: true,
-        }),
-    };
-    let encoded = to_json_bytes(&body, request.size());
-    let text = str::from_utf8(&encoded).unwrap_or_default();
-    let shorter = remove_unsupported(text, capabilities, &mut |name| {
-        let setting = setting_of(&name).map(FieldLocation::Setting);
-        setting
-            .into_iter()
-            .for_each(|location| losses.dropped(location));
-    });
-    Ok(shorter.unwrap_or(encoded))
 }
 
 /// Decodes the fields that label a request: `user`, `prompt_cache_key`, `service_tier`, `metadata`.

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::Chat;
 use super::annotations::ChatAnnotation;
 use super::calls::{CallFragment, ChatToolCall};
 use super::completion::{Completion, CompletionChoice};
@@ -16,44 +17,81 @@ use super::text::append_text;
 use super::usage::ChatUsage;
 use crate::formats::ids::call_id;
 use crate::formats::json_bytes::to_json_bytes;
-use crate::formats::{ResponseOptions, decode_response_body, missing_content};
+use crate::formats::{ResponseCodec, ResponseOptions, decode_response_body, missing_content};
 use crate::model::{
     ApiError, Call, Choice, Citation, FieldLocation, Finish, Losses, Part, PartKind, Response,
     Signature, Text, ToolKind,
 };
 
-/// Decodes the JSON response of an upstream.
-pub(super) fn decode_response<'a>(
-    body: &'a [u8],
-    losses: &mut Losses,
-) -> Result<Response<'a>, ApiError> {
-    // Some backends send an error inside of an array.
-    if body.trim_ascii_start().starts_with(b"[") {
-        return Err(decode_error(200, body));
+impl ResponseCodec for Chat {
+    fn decode_response<'a>(
+        &self,
+        body: &'a [u8],
+        losses: &mut Losses,
+    ) -> Result<Response<'a>, ApiError> {
+        // Some backends send an error inside of an array.
+        if body.trim_ascii_start().starts_with(b"[") {
+            return Err(decode_error(200, body));
+        }
+        let mut completion: Completion<'a> = decode_response_body(body)?;
+        let Some(choices) = completion
+            .choices
+            .take()
+            .filter(|choices| !choices.is_empty())
+        else {
+            return Err(completion.api_error().unwrap_or_else(missing_content));
+        };
+        let is_prompt_blocked = completion.is_prompt_blocked();
+        let mut numbered = Vec::with_capacity(choices.len());
+        for (position, choice) in (0..).zip(choices) {
+            let number = choice.index.unwrap_or(position);
+            let choice = decode_choice(number, choice, is_prompt_blocked, losses)?;
+            numbered.push((number, choice));
+        }
+        numbered.sort_by_key(|(number, _)| *number);
+        Ok(Response {
+            created: completion.created(),
+            usage: completion.usage(),
+            id: completion.id.unwrap_or_default(),
+            model: completion.model.unwrap_or_default(),
+            choices: numbered.into_iter().map(|(_, choice)| choice).collect(),
+        })
     }
-    let mut completion: Completion<'a> = decode_response_body(body)?;
-    let Some(choices) = completion
-        .choices
-        .take()
-        .filter(|choices| !choices.is_empty())
-    else {
-        return Err(completion.api_error().unwrap_or_else(missing_content));
-    };
-    let is_prompt_blocked = completion.is_prompt_blocked();
-    let mut numbered = Vec::with_capacity(choices.len());
-    for (position, choice) in (0..).zip(choices) {
-        let number = choice.index.unwrap_or(position);
-        let choice = decode_choice(number, choice, is_prompt_blocked, losses)?;
-        numbered.push((number, choice));
+
+    fn encode_response(
+        &self,
+        response: &Response<'_>,
+        options: &ResponseOptions,
+        losses: &mut Losses,
+    ) -> Vec<u8> {
+        let identity = ChatIdentity::new(&response.id, response.created, &response.model, options);
+        // Clients take the first choice without a check.
+        let empty = Choice {
+            parts: Vec::new(),
+            citations: Vec::new(),
+            logprobs: Vec::new(),
+            finish: Finish::Other,
+        };
+        let choices = match response.choices.as_slice() {
+            [] => std::slice::from_ref(&empty),
+            choices => choices,
+        };
+        let body = ChatCompletion {
+            id: &identity.id,
+            object: "chat.completion",
+            created: identity.created,
+            model: &identity.model,
+            choices: (0..)
+                .zip(choices)
+                .map(|(index, choice)| {
+                    report_losses(index, choice, losses);
+                    encode_choice(index, choice, &response.id, &identity)
+                })
+                .collect(),
+            usage: response.usage.map(ChatUsage::from),
+        };
+        to_json_bytes(&body, response.size())
     }
-    numbered.sort_by_key(|(number, _)| *number);
-    Ok(Response {
-        created: completion.created(),
-        usage: completion.usage(),
-        id: completion.id.unwrap_or_default(),
-        model: completion.model.unwrap_or_default(),
-        choices: numbered.into_iter().map(|(_, choice)| choice).collect(),
-    })
 }
 
 /// Decodes one choice; `number` is its index in the reported losses.
@@ -214,41 +252,6 @@ struct ChatResponseMessage<'a> {
     images: Vec<ChatOutputImage<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     audio: Option<ChatOutputAudio<'a>>,
-}
-
-/// Encodes a JSON response.
-pub(super) fn encode_response(
-    response: &Response<'_>,
-    options: &ResponseOptions,
-    losses: &mut Losses,
-) -> Vec<u8> {
-    let identity = ChatIdentity::new(&response.id, response.created, &response.model, options);
-    // Clients take the first choice without a check.
-    let empty = Choice {
-        parts: Vec::new(),
-        citations: Vec::new(),
-        logprobs: Vec::new(),
-        finish: Finish::Other,
-    };
-    let choices = match response.choices.as_slice() {
-        [] => std::slice::from_ref(&empty),
-        choices => choices,
-    };
-    let body = ChatCompletion {
-        id: &identity.id,
-        object: "chat.completion",
-        created: identity.created,
-        model: &identity.model,
-        choices: (0..)
-            .zip(choices)
-            .map(|(index, choice)| {
-                report_losses(index, choice, losses);
-                encode_choice(index, choice, &response.id, &identity)
-            })
-            .collect(),
-        usage: response.usage.map(ChatUsage::from),
-    };
-    to_json_bytes(&body, response.size())
 }
 
 /// Reports what the format cannot express of a choice.

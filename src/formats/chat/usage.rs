@@ -2,7 +2,6 @@
 
 use serde::Serialize;
 
-use crate::formats::decode_response_body;
 use crate::formats::token_count::TokenCount;
 use crate::json::from_json;
 use crate::model::Usage;
@@ -36,19 +35,6 @@ from_json! {
         "audio_tokens" => audio_tokens: Option<TokenCount>,
         "image_tokens" => image_tokens: Option<TokenCount>,
     }
-}
-
-from_json! {
-    /// A response of which only the counts are read.
-    struct CountedCompletion {
-        "usage" => usage: Option<CompletionUsage>,
-    }
-}
-
-/// Decodes the counts of a response, whatever else it holds.
-pub(super) fn reported_usage(body: &[u8]) -> Option<Usage> {
-    let response: CountedCompletion = decode_response_body(body).ok()?;
-    response.usage.as_ref().map(CompletionUsage::to_usage)
 }
 
 impl CompletionUsage {

@@ -4,13 +4,13 @@ use std::sync::LazyLock;
 
 use bytes::Bytes;
 
-use crate::formats::chat::{decode_error, decode_model_name};
+use crate::formats::chat::decode_error;
 use crate::formats::dearer_setting::{USUAL_TIERS, find_dearer_in_form};
 use crate::formats::multipart::{self, FormRules, MultipartField};
 use crate::formats::other_model::names_model;
 use crate::formats::{
     InputSummary, Observation, RequestFindings, ResponseObserver, RoutingFields, decode_event_data,
-    decode_unique_fields, missing_content,
+    decode_model_name, decode_unique_fields, missing_content,
 };
 use crate::json::{Edit, FieldIndex, Present, RawJson, from_json, replace};
 use crate::model::{ApiError, Text, truncated};
@@ -65,11 +65,10 @@ const BYTES_PER_TOKEN: u64 = 1 << 10;
 /// Decodes the fields of a request for speech.
 pub(super) fn decode_speech_fields(body: &[u8]) -> Result<RoutingFields<'_>, ApiError> {
     let [model, stream_format] = decode_unique_fields(body, [&["model"], &["stream_format"]])?;
-    let model = model.value().map(|raw| decode_model_name(body, raw));
     let is_sse = |raw: RawJson<'_>| raw.get() == "\"sse\"";
     Ok(RoutingFields {
         stream: stream_format.value().is_some_and(is_sse),
-        ..RoutingFields::of_model(model.transpose()?)
+        ..RoutingFields::of_model(decode_model_name(body, &model)?)
     })
 }
 

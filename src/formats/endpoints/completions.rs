@@ -5,12 +5,12 @@ use std::sync::LazyLock;
 use smallvec::SmallVec;
 
 use super::endpoint_fields::index_fields;
-use crate::formats::chat::{CompletionUsage, decode_error, decode_model_name, request_usage};
+use crate::formats::chat::{CompletionUsage, decode_error, request_usage};
 use crate::formats::dearer_setting::DEARER_FIELDS;
 use crate::formats::token_input::TokenInput;
 use crate::formats::{
     InputSummary, Observation, OutputLimit, ResponseObserver, RoutingFields, decode_event_data,
-    decode_unique_fields, missing_content, set_field,
+    decode_model_name, decode_unique_fields, missing_content, set_field,
 };
 use crate::json::{Edit, FieldIndex, Present, RawJson, from_json};
 use crate::model::ApiError;
@@ -57,7 +57,6 @@ pub(super) fn decode_routing_fields(body: &[u8]) -> Result<RoutingFields<'_>, Ap
             &["prompt"],
         ],
     )?;
-    let model = model.value().map(|raw| decode_model_name(body, raw));
     let stream = stream.flag()?.unwrap_or(false);
     let include_usage_edit = match stream {
         true => request_usage(body, &stream_options)?,
@@ -71,7 +70,7 @@ pub(super) fn decode_routing_fields(body: &[u8]) -> Result<RoutingFields<'_>, Ap
         stream,
         include_usage_edit,
         output_limit: OutputLimit::of(limit.count()?, Some(choices)),
-        ..RoutingFields::of_model(model.transpose()?)
+        ..RoutingFields::of_model(decode_model_name(body, &model)?)
     })
 }
 

@@ -9,13 +9,12 @@ use std::sync::LazyLock;
 
 use bytes::Bytes;
 
-use super::chat::{decode_model_name, set_model};
 use super::dearer_setting::{DEARER_FIELDS, USUAL_VALUES};
 use super::json_bytes::to_json_string;
 use super::multipart;
 use super::{
     InputSummary, ModelField, Observation, PassthroughEndpoint, RequestFindings, ResponseObserver,
-    RoutingFields, decode_unique_fields,
+    RoutingFields, decode_model_name, decode_unique_fields, set_model,
 };
 use crate::json::{Edit, FieldIndex, JsonReader, RawJson};
 use crate::model::{ApiError, Usage};
@@ -203,8 +202,7 @@ fn rerank_input(body: &[u8]) -> InputSummary {
 
 fn model_of(body: &[u8]) -> Result<Option<ModelField<'_>>, ApiError> {
     let [model] = decode_unique_fields(body, [&["model"]])?;
-    let model = model.value().map(|raw| decode_model_name(body, raw));
-    model.transpose()
+    decode_model_name(body, &model)
 }
 
 #[cfg(test)]

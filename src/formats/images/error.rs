@@ -3,11 +3,10 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::formats::chat;
+use super::Images;
+use crate::formats::{ErrorCodec, InterruptedStream, chat};
 use crate::model::ApiError;
 use crate::sse::SseWriter;
-
-pub(super) use crate::formats::chat::{decode_error as decode, encode_error as encode};
 
 #[derive(Serialize)]
 struct ImageErrorEvent<'a> {
@@ -21,6 +20,25 @@ struct ImageError<'a> {
     code: Option<&'a str>,
     message: &'a str,
     param: Option<&'a str>,
+}
+
+impl ErrorCodec for Images {
+    fn decode_error(&self, status: u16, body: &[u8]) -> ApiError {
+        chat::decode_error(status, body)
+    }
+
+    fn encode_error(&self, api_error: &ApiError, _request_id: &str) -> (u16, Vec<u8>) {
+        chat::encode_error(api_error)
+    }
+
+    fn encode_stream_error(
+        &self,
+        api_error: &ApiError,
+        _: &InterruptedStream<'_>,
+        out: &mut SseWriter,
+    ) {
+        encode_in_stream(api_error, out);
+    }
 }
 
 /// Encodes an error as the last event of a stream.
@@ -45,5 +63,5 @@ pub(super) fn decode_in_stream(data: &str) -> ApiError {
         _ => &event,
     };
     let body = serde_json::json!({ "error": inner });
-    decode(200, body.to_string().as_bytes())
+    chat::decode_error(200, body.to_string().as_bytes())
 }

@@ -1,21 +1,24 @@
 //! The paths of fields in a request, as they are named in errors and losses.
 
+use super::Images;
+use crate::formats::FieldPaths;
 use crate::model::{FieldLocation, ImageSetting, Setting};
 
-/// The path of a field in a request.
-pub(super) fn path_of(location: &FieldLocation) -> String {
-    match location {
-        FieldLocation::Path(path) => path.clone().into_owned(),
-        FieldLocation::Part {
-            part: Some(part @ 1..),
-            ..
-        } => format!("image[{}]", part - 1),
-        FieldLocation::Part { .. }
-        | FieldLocation::Turn { .. }
-        | FieldLocation::InToolResult { .. } => "prompt".to_owned(),
-        FieldLocation::Field { of, .. } => path_of(of),
-        FieldLocation::Tool { .. } | FieldLocation::ToolStrict { .. } => "tools".to_owned(),
-        FieldLocation::Setting(setting) => setting_path(*setting).to_owned(),
+impl FieldPaths for Images {
+    fn path_of(&self, location: &FieldLocation) -> String {
+        match location {
+            FieldLocation::Path(path) => path.clone().into_owned(),
+            FieldLocation::Part {
+                part: Some(part @ 1..),
+                ..
+            } => format!("image[{}]", part - 1),
+            FieldLocation::Part { .. }
+            | FieldLocation::Turn { .. }
+            | FieldLocation::InToolResult { .. } => "prompt".to_owned(),
+            FieldLocation::Field { of, .. } => self.path_of(of),
+            FieldLocation::Tool { .. } | FieldLocation::ToolStrict { .. } => "tools".to_owned(),
+            FieldLocation::Setting(setting) => setting_path(*setting).to_owned(),
+        }
     }
 }
 

@@ -2,13 +2,15 @@
 
 use std::sync::LazyLock;
 
-use super::form;
-use crate::formats::RequestFindings;
+use super::input_image::InputImage;
+use super::parameters::decode_parameters;
+use super::{Images, form};
 use crate::formats::dearer_setting::{DEARER_FIELDS, USUAL_VALUES, find_dearer_in_form};
 use crate::formats::multipart;
 use crate::formats::other_model::names_model;
+use crate::formats::{InputInspection, RequestFindings, RequestHead};
 use crate::json::{FieldIndex, KnownFields, NO_FIELDS};
-use crate::model::truncated;
+use crate::model::{ApiError, InputMedia, Losses, truncated};
 
 /// With any other field, an upstream may read or do what nobody has counted.
 const KNOWN_INPUT: KnownFields = KnownFields {
@@ -47,21 +49,36 @@ const KNOWN_INPUT: KnownFields = KnownFields {
 
 static FIELDS: LazyLock<FieldIndex> = LazyLock::new(|| FieldIndex::new(&KNOWN_INPUT, names_model));
 
-/// Returns what decides access and money.
-pub(super) fn findings(body: &[u8]) -> RequestFindings {
-    if !multipart::is_multipart(body) {
-        return RequestFindings::of(body, &FIELDS, USUAL_VALUES);
+impl InputInspection for Images {
+    fn findings(&self, body: &[u8]) -> RequestFindings {
+        if !multipart::is_multipart(body) {
+            return RequestFindings::of(body, &FIELDS, USUAL_VALUES);
+        }
+        let fields = form::decode(body).unwrap_or_default();
+        let find = |is_wanted: fn(&str) -> bool| {
+            let mut names = fields.iter().map(|field| field.name);
+            let found = names.find(|name| is_wanted(name));
+            found.map(|name| truncated(name).into_owned())
+        };
+        RequestFindings {
+            unknown_field: find(|name| !FIELDS.knows_top(name)),
+            other_model: find(|name| name != "model" && names_model(name, true)),
+            dearer: find_dearer_in_form(&fields),
+            ..RequestFindings::default()
+        }
     }
-    let fields = form::decode(body).unwrap_or_default();
-    let find = |is_wanted: fn(&str) -> bool| {
-        let mut names = fields.iter().map(|field| field.name);
-        let found = names.find(|name| is_wanted(name));
-        found.map(|name| truncated(name).into_owned())
-    };
-    RequestFindings {
-        unknown_field: find(|name| !FIELDS.knows_top(name)),
-        other_model: find(|name| name != "model" && names_model(name, true)),
-        dearer: find_dearer_in_form(&fields),
-        ..RequestFindings::default()
+
+    /// The format has no other input than images that is not in the body.
+    fn input_media(&self, head: &RequestHead<'_>, body: &[u8]) -> Result<InputMedia, ApiError> {
+        let Ok(parameters) = decode_parameters(head, body, &mut Losses::default()) else {
+            return Ok(InputMedia::default());
+        };
+        let images = parameters.images.iter().chain(&parameters.mask);
+        let lengths: Vec<u64> = images.clone().filter_map(InputImage::length).collect();
+        Ok(InputMedia {
+            linked_images: images.count().saturating_sub(lengths.len()) as u64,
+            lengths,
+            has_unseen: false,
+        })
     }
 }

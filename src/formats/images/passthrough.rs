@@ -1,55 +1,123 @@
 //! Passthrough: finds the model, the images and the usage in bodies that are forwarded unchanged.
 
+use std::ops::Range;
+
+use super::Images;
 use super::error;
 use super::form;
-use super::input_image::InputImage;
 use super::parameters::decode_parameters;
 use super::response::RawImageResponse;
 use super::stream::{ImageEventType, RawImageEvent};
-use super::usage::{add_usage, decode_usage};
-use crate::formats::chat::decode_model_name;
+use super::usage::{RawImageUsage, add_usage, decode_usage};
 use crate::formats::multipart::{self, MultipartField};
 use crate::formats::{
-    AsyncOption, Observation, OutputLimit, RequestHead, ResponseObserver, RoutingFields,
-    decode_event_data, decode_response_body, decode_unique_fields, missing_content,
+    AsyncOption, Observation, OutputLimit, Passthrough, RequestHead, ResponseObserver,
+    RoutingFields, chat, decode_event_data, decode_model_name, decode_response_body,
+    decode_unique_fields, missing_content,
 };
-use crate::json::{Edit, remove_member};
-use crate::model::{ApiError, InputMedia, Losses};
+use crate::json::{Edit, from_json, remove_member};
+use crate::model::{ApiError, Losses, Usage};
 
-/// Reads the fields of a request that routing needs.
-pub(super) fn decode_routing_fields(body: &[u8]) -> Result<RoutingFields<'_>, ApiError> {
-    if multipart::is_multipart(body) {
-        return peek_multipart(body);
+impl Passthrough for Images {
+    fn decode_routing_fields<'a>(&self, body: &'a [u8]) -> Result<RoutingFields<'a>, ApiError> {
+        if multipart::is_multipart(body) {
+            return peek_multipart(body);
+        }
+        let [model, stream, asynchronous, n, ..] = decode_unique_fields(
+            body,
+            [
+                &["model"],
+                &["stream"],
+                &["async"],
+                &["n"],
+                // An upstream may have its own prices for these.
+                &["size"],
+                &["quality"],
+            ],
+        )?;
+        let is_async = asynchronous.flag()?;
+        let async_option = asynchronous.value().map(|raw| AsyncOption {
+            is_async: is_async.unwrap_or(false),
+            removal: remove_member(body, raw.range_in(body)),
+        });
+        Ok(RoutingFields {
+            model: decode_model_name(body, &model)?,
+            stream: stream.flag()?.unwrap_or(false),
+            output_limit: OutputLimit::of(None, n.count()?),
+            async_option,
+            ..RoutingFields::default()
+        })
     }
-    let [model, stream, asynchronous, n, ..] = decode_unique_fields(
-        body,
-        [
-            &["model"],
-            &["stream"],
-            &["async"],
-            &["n"],
-            // An upstream may have its own prices for these.
-            &["size"],
-            &["quality"],
-        ],
-    )?;
-    let is_async = asynchronous.flag()?;
-    let async_option = asynchronous.value().map(|raw| AsyncOption {
-        is_async: is_async.unwrap_or(false),
-        removal: remove_member(body, raw.range_in(body)),
-    });
-    Ok(RoutingFields {
-        model: model
-            .value()
-            .map(|raw| decode_model_name(body, raw))
-            .transpose()?,
-        stream: stream.flag()?.unwrap_or(false),
-        include_usage_edit: None,
-        output_limit: OutputLimit::of(None, n.count()?),
-        is_background: false,
-        conversation: None,
-        async_option,
-    })
+
+    fn observe_response(
+        &self,
+        body: &[u8],
+        observer: &mut ResponseObserver,
+    ) -> Result<Observation, ApiError> {
+        let response: RawImageResponse<'_> = decode_response_body(body)?;
+        let images = response.data.iter().flatten();
+        observer.images = images.filter(|image| image.is_present()).count() as u64;
+        if observer.images == 0 {
+            return Err(match response.error {
+                Some(_) => chat::decode_error(200, body),
+                None => missing_content(),
+            });
+        }
+        if let Some(usage) = &response.usage {
+            observer.record_usage(decode_usage(usage));
+        }
+        (observer.has_content, observer.ended) = (true, true);
+        Ok(Observation::default())
+    }
+
+    fn observe_event(
+        &self,
+        data: &str,
+        observer: &mut ResponseObserver,
+    ) -> Result<Observation, ApiError> {
+        if data == "[DONE]" {
+            return Ok(Observation::default());
+        }
+        let event: RawImageEvent<'_> = decode_event_data(data)?;
+        if let Some(usage) = &event.usage {
+            observer.record_usage(add_usage(observer.usage, decode_usage(usage)));
+        }
+        match event.event_type() {
+            ImageEventType::Other => {}
+            ImageEventType::PartialImage => {
+                observer.has_content = true;
+                observer.uncounted.add_image();
+            }
+            ImageEventType::Completed => {
+                observer.images += 1;
+                if event.usage.is_none() {
+                    observer.uncounted.add_image();
+                }
+                (observer.has_content, observer.ended) = (true, true);
+            }
+            ImageEventType::Error => {
+                observer.api_error = Some(error::decode_in_stream(data));
+                observer.ended = true;
+            }
+        }
+        Ok(Observation::default())
+    }
+
+    /// Checks the parameters and the input images, so that the upstream does not charge for a bad request.
+    fn check_passthrough(
+        &self,
+        head: &RequestHead<'_>,
+        body: &[u8],
+        _strict: bool,
+    ) -> Result<Vec<Range<usize>>, ApiError> {
+        decode_parameters(head, body, &mut Losses::default())?;
+        Ok(Vec::new())
+    }
+
+    fn reported_usage(&self, body: &[u8]) -> Option<Usage> {
+        let response: CountedImageResponse = decode_response_body(body).ok()?;
+        response.usage.as_ref().map(decode_usage)
+    }
 }
 
 fn peek_multipart(body: &[u8]) -> Result<RoutingFields<'_>, ApiError> {
@@ -69,80 +137,17 @@ fn peek_multipart(body: &[u8]) -> Result<RoutingFields<'_>, ApiError> {
     Ok(RoutingFields {
         model: multipart::model_of(&fields)?,
         stream: stream.unwrap_or(false),
-        include_usage_edit: None,
         output_limit: OutputLimit::of(None, count),
-        is_background: false,
-        conversation: None,
         async_option,
+        ..RoutingFields::default()
     })
 }
 
-/// The input images of a request; the format has no other input that is not in the body.
-pub(super) fn input_media(head: &RequestHead<'_>, body: &[u8]) -> InputMedia {
-    let Ok(parameters) = decode_parameters(head, body, &mut Losses::default()) else {
-        return InputMedia::default();
-    };
-    let images = parameters.images.iter().chain(&parameters.mask);
-    let lengths: Vec<u64> = images.clone().filter_map(InputImage::length).collect();
-    InputMedia {
-        linked_images: images.count().saturating_sub(lengths.len()) as u64,
-        lengths,
-        has_unseen: false,
+from_json! {
+    /// A response of which only the counts are read.
+    struct CountedImageResponse {
+        "usage" => usage: Option<RawImageUsage>,
     }
-}
-
-/// Observes a JSON response.
-pub(super) fn observe_response(
-    body: &[u8],
-    observer: &mut ResponseObserver,
-) -> Result<Observation, ApiError> {
-    let response: RawImageResponse<'_> = decode_response_body(body)?;
-    let images = response.data.iter().flatten();
-    observer.images = images.filter(|image| image.is_present()).count() as u64;
-    if observer.images == 0 {
-        return Err(match response.error {
-            Some(_) => error::decode(200, body),
-            None => missing_content(),
-        });
-    }
-    if let Some(usage) = &response.usage {
-        observer.record_usage(decode_usage(usage));
-    }
-    (observer.has_content, observer.ended) = (true, true);
-    Ok(Observation::default())
-}
-
-/// Observes one event of a stream.
-pub(super) fn observe_event(
-    data: &str,
-    observer: &mut ResponseObserver,
-) -> Result<Observation, ApiError> {
-    if data == "[DONE]" {
-        return Ok(Observation::default());
-    }
-    let event: RawImageEvent<'_> = decode_event_data(data)?;
-    if let Some(usage) = &event.usage {
-        observer.record_usage(add_usage(observer.usage, decode_usage(usage)));
-    }
-    match event.event_type() {
-        ImageEventType::Other => {}
-        ImageEventType::PartialImage => {
-            observer.has_content = true;
-            observer.uncounted.add_image();
-        }
-        ImageEventType::Completed => {
-            observer.images += 1;
-            if event.usage.is_none() {
-                observer.uncounted.add_image();
-            }
-            (observer.has_content, observer.ended) = (true, true);
-        }
-        ImageEventType::Error => {
-            observer.api_error = Some(error::decode_in_stream(data));
-            observer.ended = true;
-        }
-    }
-    Ok(Observation::default())
 }
 
 #[cfg(test)]
@@ -158,16 +163,18 @@ mod tests {
             (r#"{"n":1 , "async" :false }"#, r#"{"n":1  }"#, false),
             (r#"{"n":1,"async":true,"m":2}"#, r#"{"n":1,"m":2}"#, true),
         ] {
-            let async_option = decode_routing_fields(body.as_bytes())
+            let async_option = Images
+                .decode_routing_fields(body.as_bytes())
                 .expect(body)
                 .async_option
                 .expect(body);
             assert_eq!(replace(body.as_bytes(), &[async_option.removal]), rest);
             assert_eq!(async_option.is_async, is_async);
         }
-        assert!(decode_routing_fields(br#"{"async":"yes"}"#).is_err());
+        assert!(Images.decode_routing_fields(br#"{"async":"yes"}"#).is_err());
         assert_eq!(
-            decode_routing_fields(br#"{"n":1,"async":null}"#)
+            Images
+                .decode_routing_fields(br#"{"n":1,"async":null}"#)
                 .expect("a body")
                 .async_option,
             None
@@ -177,7 +184,9 @@ mod tests {
         };
         let [model, is_async] = [part("model", "m"), part("async", "true")];
         let body = format!("{model}{is_async}--b--\r\n");
-        let fields = decode_routing_fields(body.as_bytes()).expect("a form");
+        let fields = Images
+            .decode_routing_fields(body.as_bytes())
+            .expect("a form");
         assert_eq!(&body[fields.model.expect("a model").range], "m");
         let async_option = fields.async_option.expect("a word");
         assert!(async_option.is_async);
@@ -190,8 +199,12 @@ mod tests {
         let usage = r#""usage":{"input_tokens":5,"output_tokens":7,"total_tokens":12}"#;
         let event = format!(r#"{{"type":"image_generation.completed","b64_json":"AA==",{usage}}}"#);
         let mut observer = ResponseObserver::default();
-        observe_event(&event, &mut observer).expect("an event");
-        observe_event(&event, &mut observer).expect("an event");
+        Images
+            .observe_event(&event, &mut observer)
+            .expect("an event");
+        Images
+            .observe_event(&event, &mut observer)
+            .expect("an event");
         let counted = observer.usage.expect("usage");
         assert_eq!(
             (counted.input, counted.output, observer.images),
@@ -200,12 +213,16 @@ mod tests {
         assert!(observer.has_content && observer.ended);
         let mut observer = ResponseObserver::default();
         let body = format!(r#"{{"created":1,"data":[{{"b64_json":"AA=="}}],{usage}}}"#);
-        observe_response(body.as_bytes(), &mut observer).expect("a reply");
+        Images
+            .observe_response(body.as_bytes(), &mut observer)
+            .expect("a reply");
         assert_eq!((observer.images, observer.ended), (1, true));
         for empty in [r#"{"data":[]}"#, r#"{"data":[{}]}"#, "{}"] {
             let mut observer = ResponseObserver::default();
             assert!(
-                observe_response(empty.as_bytes(), &mut observer).is_err(),
+                Images
+                    .observe_response(empty.as_bytes(), &mut observer)
+                    .is_err(),
                 "{empty}"
             );
         }

@@ -4,27 +4,74 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
+use super::Images;
 use super::input_image::{EncodedInputImage, encode_input_image};
 use super::parameters::{ImageParameters, decode_parameters};
 use crate::formats::json_bytes::to_json_bytes;
-use crate::formats::{Operation, RequestHead, UpstreamTarget};
+use crate::formats::{RequestCodec, RequestHead, UpstreamTarget};
 use crate::model::{
     ApiError, Depth, FieldLocation, ImageOptions, ImageSetting, ImageSize, Labels, Losses, Media,
     Output, OutputFormat, Part, PartKind, Request, Role, Sampling, Setting, Turn,
 };
 
-/// Decodes a request.
-pub(super) fn decode<'a>(
-    head: &RequestHead<'_>,
-    body: &'a [u8],
-    losses: &mut Losses,
-) -> Result<Request<'a>, ApiError> {
-    let parameters = decode_parameters(head, body, losses)?;
-    if parameters.as_url {
-        // Only upstreams of this format can store a file behind a URL.
-        losses.dropped(FieldLocation::Path("response_format".into()));
+impl RequestCodec for Images {
+    fn decode_request<'a>(
+        &self,
+        head: &RequestHead<'_>,
+        body: &'a [u8],
+        losses: &mut Losses,
+    ) -> Result<Request<'a>, ApiError> {
+        let parameters = decode_parameters(head, body, losses)?;
+        if parameters.as_url {
+            // Only upstreams of this format can store a file behind a URL.
+            losses.dropped(FieldLocation::Path("response_format".into()));
+        }
+        Ok(request_of(parameters))
     }
-    Ok(request_of(parameters))
+
+    fn encode_request(
+        &self,
+        request: &Request<'_>,
+        target: &UpstreamTarget<'_>,
+        losses: &mut Losses,
+    ) -> Result<Vec<u8>, ApiError> {
+        if !request.output.images {
+            return Err(images_only());
+        }
+        if request.output.audio {
+            let message = "the upstream of this model generates images only";
+            return Err(
+                ApiError::invalid(message).at_location(FieldLocation::Setting(Setting::Audio))
+            );
+        }
+        let (prompt, images) = encode_turns(&request.turns, losses)?;
+        if prompt.trim().is_empty() {
+            let location = FieldLocation::Turn { turn: Some(0) };
+            return Err(
+                ApiError::invalid("an image model needs a text that describes the image")
+                    .at_location(location),
+            );
+        }
+        let options = &request.output.image_options;
+        report_unsupported(request, losses);
+        let body = ImageRequest {
+            model: target.model,
+            prompt,
+            mask: options.mask.as_ref().and_then(encode_input_image),
+            images,
+            n: request.sampling.choices,
+            size: encode_size(options, target, losses),
+            quality: options.quality.as_deref(),
+            output_format: options.file_format.as_deref(),
+            output_compression: options.compression,
+            background: options.background.as_deref(),
+            moderation: options.moderation.as_deref(),
+            user: request.labels.user.as_deref(),
+            stream: target.stream.then_some(true),
+            partial_images: options.partial_images.filter(|_| target.stream),
+        };
+        Ok(to_json_bytes(&body, request.size()))
+    }
 }
 
 /// The request of the model: one turn with the prompt, then the input images.
@@ -107,57 +154,6 @@ struct ImageRequest<'a> {
     stream: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     partial_images: Option<u64>,
-}
-
-/// Encodes a request.
-pub(super) fn encode(
-    request: &Request<'_>,
-    target: &UpstreamTarget<'_>,
-    losses: &mut Losses,
-) -> Result<Vec<u8>, ApiError> {
-    if !request.output.images {
-        return Err(images_only());
-    }
-    if request.output.audio {
-        let message = "the upstream of this model generates images only";
-        return Err(ApiError::invalid(message).at_location(FieldLocation::Setting(Setting::Audio)));
-    }
-    let (prompt, images) = encode_turns(&request.turns, losses)?;
-    if prompt.trim().is_empty() {
-        let location = FieldLocation::Turn { turn: Some(0) };
-        return Err(
-            ApiError::invalid("an image model needs a text that describes the image")
-                .at_location(location),
-        );
-    }
-    let options = &request.output.image_options;
-    report_unsupported(request, losses);
-    let body = ImageRequest {
-        model: target.model,
-        prompt,
-        mask: options.mask.as_ref().and_then(encode_input_image),
-        images,
-        n: request.sampling.choices,
-        size: encode_size(options, target, losses),
-        quality: options.quality.as_deref(),
-        output_format: options.file_format.as_deref(),
-        output_compression: options.compression,
-        background: options.background.as_deref(),
-        moderation: options.moderation.as_deref(),
-        user: request.labels.user.as_deref(),
-        stream: target.stream.then_some(true),
-        partial_images: options.partial_images.filter(|_| target.stream),
-    };
-    Ok(to_json_bytes(&body, request.size()))
-}
-
-/// The operation of an encoded request: an edit if it has input images.
-pub(super) fn upstream_operation(request: &Request<'_>) -> Operation {
-    let mut parts = request.turns.iter().flat_map(|turn| &turn.parts);
-    match parts.any(|part| matches!(part.kind, PartKind::Media(_))) {
-        true => Operation::Edit,
-        false => Operation::Generate,
-    }
 }
 
 /// The error for a request that asks an image model for text.

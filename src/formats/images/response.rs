@@ -5,14 +5,15 @@ use std::ops::Range;
 
 use serde::Serialize;
 
+use super::Images;
 use super::image_header::{ImageHeader, decode_base64_header};
 use super::usage::{ImageUsage, RawImageUsage, decode_usage, encode_usage};
 use crate::formats::base64_text;
 use crate::formats::json_bytes::to_json_bytes;
-use crate::formats::{ResponseOptions, decode_response_body, missing_content};
+use crate::formats::{ResponseCodec, ResponseOptions, chat, decode_response_body, missing_content};
 use crate::json::{RawJson, from_json};
 use crate::model::{
-    ApiError, Choice, Finish, Media, Part, PartKind, Response, Source, Text, truncated,
+    ApiError, Choice, Finish, Losses, Media, Part, PartKind, Response, Source, Text, truncated,
 };
 
 from_json! {
@@ -70,40 +71,86 @@ pub(super) fn decode_image<'a>(
     })
 }
 
-/// Decodes a response.
-pub(super) fn decode(body: &[u8]) -> Result<Response<'_>, ApiError> {
-    let response: RawImageResponse<'_> = decode_response_body(body)?;
-    let Some(data) = response.data else {
-        return Err(match response.error {
-            Some(_) => super::error::decode(200, body),
-            None => missing_content(),
-        });
-    };
-    let images: Vec<_> = data
-        .into_iter()
-        .filter_map(|image| decode_image(image.b64_json, image.url))
-        .map(|media| Part {
-            kind: PartKind::Media(media),
-            at: None,
+impl ResponseCodec for Images {
+    fn decode_response<'a>(
+        &self,
+        body: &'a [u8],
+        _losses: &mut Losses,
+    ) -> Result<Response<'a>, ApiError> {
+        let response: RawImageResponse<'_> = decode_response_body(body)?;
+        let Some(data) = response.data else {
+            return Err(match response.error {
+                Some(_) => chat::decode_error(200, body),
+                None => missing_content(),
+            });
+        };
+        let images: Vec<_> = data
+            .into_iter()
+            .filter_map(|image| decode_image(image.b64_json, image.url))
+            .map(|media| Part {
+                kind: PartKind::Media(media),
+                at: None,
+            })
+            .collect();
+        if images.is_empty() {
+            return Err(missing_content());
+        }
+        let created = response.created.unwrap_or_default();
+        Ok(Response {
+            // Responses of this format have no id, but other formats need one.
+            id: format!("img{created}x{}", body.len()).into(),
+            model: Text::default(),
+            created,
+            choices: vec![Choice {
+                parts: images,
+                citations: Vec::new(),
+                logprobs: Vec::new(),
+                finish: Finish::Stop,
+            }],
+            usage: response.usage.as_ref().map(decode_usage),
         })
-        .collect();
-    if images.is_empty() {
-        return Err(missing_content());
     }
-    let created = response.created.unwrap_or_default();
-    Ok(Response {
-        // Responses of this format have no id, but other formats need one.
-        id: format!("img{created}x{}", body.len()).into(),
-        model: Text::default(),
-        created,
-        choices: vec![Choice {
-            parts: images,
-            citations: Vec::new(),
-            logprobs: Vec::new(),
-            finish: Finish::Stop,
-        }],
-        usage: response.usage.as_ref().map(decode_usage),
-    })
+
+    fn encode_response(
+        &self,
+        response: &Response<'_>,
+        options: &ResponseOptions,
+        _losses: &mut Losses,
+    ) -> Vec<u8> {
+        let properties = images(response).next().map(ImageProperties::of);
+        let body = ImageResponse {
+            created: match response.created {
+                0 => options.created_at,
+                created => created,
+            },
+            properties: properties.unwrap_or_default(),
+            data: images(response).filter_map(encode_image).collect(),
+            usage: response.usage.map(encode_usage),
+        };
+        to_json_bytes(&body, response.size())
+    }
+
+    /// Refuses a response without an image, whatever text it has.
+    fn check_response(&self, response: &Response<'_>) -> Result<(), ApiError> {
+        if images(response).next().is_some() {
+            return Ok(());
+        }
+        let mut text = String::new();
+        let mut filtered = false;
+        for choice in &response.choices {
+            if let Finish::Filtered(reason) = &choice.finish {
+                filtered = true;
+                text.push_str(reason.as_deref().unwrap_or_default());
+            }
+            filtered |= choice.finish == Finish::Refused;
+            for part in &choice.parts {
+                if let PartKind::Text(part) | PartKind::Refusal(part) = &part.kind {
+                    text.push_str(part);
+                }
+            }
+        }
+        Err(no_image(filtered, &text))
+    }
 }
 
 /// A response to a client.
@@ -175,43 +222,6 @@ fn images<'a>(response: &'a Response<'_>) -> impl Iterator<Item = &'a Media<'a>>
         PartKind::Media(media) if media.mime.starts_with("image/") => Some(media),
         _ => None,
     })
-}
-
-/// Encodes a response.
-pub(super) fn encode(response: &Response<'_>, options: &ResponseOptions) -> Vec<u8> {
-    let properties = images(response).next().map(ImageProperties::of);
-    let body = ImageResponse {
-        created: match response.created {
-            0 => options.created_at,
-            created => created,
-        },
-        properties: properties.unwrap_or_default(),
-        data: images(response).filter_map(encode_image).collect(),
-        usage: response.usage.map(encode_usage),
-    };
-    to_json_bytes(&body, response.size())
-}
-
-/// Refuses a response without an image, whatever text it has.
-pub(super) fn accept(response: &Response<'_>) -> Result<(), ApiError> {
-    if images(response).next().is_some() {
-        return Ok(());
-    }
-    let mut text = String::new();
-    let mut filtered = false;
-    for choice in &response.choices {
-        if let Finish::Filtered(reason) = &choice.finish {
-            filtered = true;
-            text.push_str(reason.as_deref().unwrap_or_default());
-        }
-        filtered |= choice.finish == Finish::Refused;
-        for part in &choice.parts {
-            if let PartKind::Text(part) | PartKind::Refusal(part) = &part.kind {
-                text.push_str(part);
-            }
-        }
-    }
-    Err(no_image(filtered, &text))
 }
 
 /// The error for a response without an image; `text` is what the model answered instead.

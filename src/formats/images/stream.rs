@@ -2,10 +2,12 @@
 
 use serde::Serialize;
 
-use super::error;
 use super::response::{EncodedImage, ImageProperties, decode_image, encode_image, no_image};
 use super::usage::{ImageUsage, RawImageUsage, add_usage, decode_usage, encode_usage};
-use crate::formats::{ResponseOptions, StreamDecoder, StreamEncoder, decode_event_data};
+use super::{Images, error};
+use crate::formats::{
+    ResponseOptions, StreamCodec, StreamDecoder, StreamEncoder, decode_event_data,
+};
 use crate::json::{RawJson, from_json};
 use crate::model::{ApiError, Block, Delta, Event, Finish, Media, Text, Usage};
 use crate::sse::SseWriter;
@@ -42,6 +44,16 @@ impl RawImageEvent<'_> {
             "error" | "failed" => ImageEventType::Error,
             _ => ImageEventType::Other,
         }
+    }
+}
+
+impl StreamCodec for Images {
+    fn stream_decoder(&self) -> Box<dyn StreamDecoder> {
+        Box::new(ImageStreamDecoder::default())
+    }
+
+    fn stream_encoder(&self, options: &ResponseOptions) -> Box<dyn StreamEncoder> {
+        Box::new(ImageStreamEncoder::new(options))
     }
 }
 

@@ -2,7 +2,6 @@
 
 use serde::Serialize;
 
-use crate::formats::decode_response_body;
 use crate::json::from_json;
 use crate::model::Usage;
 
@@ -20,19 +19,6 @@ from_json! {
     struct RawImageTokenDetails {
         "image_tokens" => image_tokens: Option<u64>,
     }
-}
-
-from_json! {
-    /// A response of which only the counts are read.
-    struct CountedImageResponse {
-        "usage" => usage: Option<RawImageUsage>,
-    }
-}
-
-/// Decodes the counts of a response, whatever else it holds.
-pub(super) fn reported_usage(body: &[u8]) -> Option<Usage> {
-    let response: CountedImageResponse = decode_response_body(body).ok()?;
-    response.usage.as_ref().map(decode_usage)
 }
 
 /// Decodes `usage`.

@@ -6,9 +6,9 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
 use serde::Serialize;
 
-use super::error;
+use super::Messages;
 use crate::event_stream::encode_event_stream_message;
-use crate::formats::{decode_unique_fields, set_field};
+use crate::formats::{ErrorCodec, decode_unique_fields, set_field};
 use crate::json::{FromJson, RawJson, decode_json, from_json, remove_member, replace};
 use crate::model::{ApiError, ApiErrorKind, Text};
 use crate::sse::SseFrames;
@@ -20,9 +20,7 @@ pub(super) const BETAS: HeaderName = HeaderName::from_static("anthropic-beta");
 
 /// Takes the version and the betas out of a body, which other clients send in headers. The first version has another
 /// name there, and needs no header.
-pub(super) fn take_headers(
-    body: &Bytes,
-) -> Result<(Bytes, Vec<(HeaderName, HeaderValue)>), ApiError> {
+pub fn take_headers(body: &Bytes) -> Result<(Bytes, Vec<(HeaderName, HeaderValue)>), ApiError> {
     let [version, betas] =
         decode_unique_fields(body, [&["anthropic_version"], &["anthropic_beta"]])?;
     let mut headers = Vec::new();
@@ -117,7 +115,7 @@ fn encode_event(data: &str, out: &mut Vec<u8>) {
     match kind.as_deref() {
         Ok("ping") => {}
         Ok("error") => {
-            let api_error = error::decode(200, data.as_bytes());
+            let api_error = Messages.decode_error(200, data.as_bytes());
             let name = aws_error_name(api_error.kind);
             let name = name[..1].to_ascii_lowercase() + &name[1..];
             let headers = [

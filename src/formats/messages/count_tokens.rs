@@ -2,9 +2,13 @@
 
 use serde::Serialize;
 
-use super::{error, request};
+use super::Messages;
+use super::request;
 use crate::formats::json_bytes::to_json_bytes;
-use crate::formats::{CountTokensRequest, TokenCounter, UpstreamTarget, decode_response_body};
+use crate::formats::{
+    CountTokensRequest, ErrorCodec, RequestCodec, RequestHead, TokenCounter, UpstreamTarget,
+    decode_response_body,
+};
 use crate::json::{Present, from_json};
 use crate::model::{ApiError, Losses, Request};
 
@@ -31,7 +35,7 @@ impl TokenCounter for MessagesTokenCounter {
         body: &'a [u8],
         losses: &mut Losses,
     ) -> Result<CountTokensRequest<'a>, ApiError> {
-        let request = request::decode(body, losses)?;
+        let request = Messages.decode_request(&RequestHead::default(), body, losses)?;
         let within = None;
         Ok(CountTokensRequest { request, within })
     }
@@ -48,7 +52,7 @@ impl TokenCounter for MessagesTokenCounter {
 
     fn decode_count(&self, body: &[u8]) -> Result<u64, ApiError> {
         match decode_response_body(body)? {
-            RawMessagesTokenCount { error: Some(_), .. } => Err(error::decode(200, body)),
+            RawMessagesTokenCount { error: Some(_), .. } => Err(Messages.decode_error(200, body)),
             RawMessagesTokenCount {
                 input_tokens,
                 bedrock_tokens,

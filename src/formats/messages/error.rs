@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::formats::error_message;
+use super::Messages;
+use crate::formats::{ErrorCodec, InterruptedStream, error_message};
 use crate::model::{ApiError, ApiErrorKind};
 use crate::sse::SseWriter;
 
@@ -88,42 +89,51 @@ fn encode_body<'a>(api_error: &'a ApiError, request_id: Option<&'a str>) -> Mess
     }
 }
 
-/// Encodes an error response: its status and its body.
-pub(super) fn encode(api_error: &ApiError, request_id: &str) -> (u16, Vec<u8>) {
-    let status = match (api_error.kind, api_error.status) {
-        (ApiErrorKind::Overloaded, 503) => 529,
-        (_, status) => status,
-    };
-    let bytes = serde_json::to_vec(&encode_body(api_error, Some(request_id)))
-        .expect("a struct of strings always serialises");
-    (status, bytes)
+impl ErrorCodec for Messages {
+    fn encode_error(&self, api_error: &ApiError, request_id: &str) -> (u16, Vec<u8>) {
+        let status = match (api_error.kind, api_error.status) {
+            (ApiErrorKind::Overloaded, 503) => 529,
+            (_, status) => status,
+        };
+        let bytes = serde_json::to_vec(&encode_body(api_error, Some(request_id)))
+            .expect("a struct of strings always serialises");
+        (status, bytes)
+    }
+
+    fn encode_stream_error(
+        &self,
+        api_error: &ApiError,
+        _: &InterruptedStream<'_>,
+        out: &mut SseWriter,
+    ) {
+        encode_in_stream(api_error, out);
+    }
+
+    fn decode_error(&self, status: u16, bytes: &[u8]) -> ApiError {
+        let body: Value = serde_json::from_slice(bytes).unwrap_or(Value::Null);
+        // Google wraps some errors in an array.
+        let body = body.get(0).unwrap_or(&body);
+        let error = &body["error"];
+        let message = error["message"].as_str();
+        let kind = decode_kind(status, error["type"].as_str(), message);
+        let mut api_error = ApiError::new(kind, "");
+        if status >= 400 && !kind.has_canonical_status() {
+            api_error.status = status;
+        }
+        api_error.message = error_message(message, body).to_owned();
+        api_error
+    }
+
+    /// Tells whether an error has the shape of this format: hosts of its models have their own.
+    fn is_own_error(&self, bytes: &[u8]) -> bool {
+        let body: Value = serde_json::from_slice(bytes).unwrap_or(Value::Null);
+        body["error"]["type"].is_string()
+    }
 }
 
 /// Encodes an error as the last event of a stream.
 pub(super) fn encode_in_stream(api_error: &ApiError, out: &mut SseWriter) {
     out.event("error", &encode_body(api_error, None));
-}
-
-/// Decodes an error response, whose body may be of any other shape.
-pub(super) fn decode(status: u16, bytes: &[u8]) -> ApiError {
-    let body: Value = serde_json::from_slice(bytes).unwrap_or(Value::Null);
-    // Google wraps some errors in an array.
-    let body = body.get(0).unwrap_or(&body);
-    let error = &body["error"];
-    let message = error["message"].as_str();
-    let kind = decode_kind(status, error["type"].as_str(), message);
-    let mut api_error = ApiError::new(kind, "");
-    if status >= 400 && !kind.has_canonical_status() {
-        api_error.status = status;
-    }
-    api_error.message = error_message(message, body).to_owned();
-    api_error
-}
-
-/// Tells whether an error has the shape of this format: hosts of its models have their own.
-pub(super) fn is_own(bytes: &[u8]) -> bool {
-    let body: Value = serde_json::from_slice(bytes).unwrap_or(Value::Null);
-    body["error"]["type"].is_string()
 }
 
 fn decode_kind(status: u16, kind: Option<&str>, message: Option<&str>) -> ApiErrorKind {

@@ -1,38 +1,41 @@
 //! The paths of fields in a request, as they are named in errors and losses.
 
+use super::Messages;
+use crate::formats::FieldPaths;
 use crate::model::{FieldLocation, PartField, Setting};
 
-/// The path of a field in a request.
-pub(super) fn path_of(location: &FieldLocation) -> String {
-    match location {
-        FieldLocation::Path(path) => path.to_string(),
-        FieldLocation::Setting(setting) => setting_path(*setting).to_owned(),
-        FieldLocation::Turn { turn } => turn_path(*turn),
-        FieldLocation::Part { turn, part: None } => match turn {
-            Some(_) => format!("{}.content", turn_path(*turn)),
-            None => turn_path(None),
-        },
-        FieldLocation::Part {
-            turn: Some(turn),
-            part: Some(part),
-        } => format!("messages[{turn}].content[{part}]"),
-        FieldLocation::Part {
-            turn: None,
-            part: Some(part),
-        } => format!("system[{part}]"),
-        FieldLocation::InToolResult { turn, part, inner } => {
-            let result = path_of(&FieldLocation::Part {
-                turn: *turn,
-                part: *part,
-            });
-            inner.map_or_else(
-                || result.clone(),
-                |inner| format!("{result}.content[{inner}]"),
-            )
+impl FieldPaths for Messages {
+    fn path_of(&self, location: &FieldLocation) -> String {
+        match location {
+            FieldLocation::Path(path) => path.to_string(),
+            FieldLocation::Setting(setting) => setting_path(*setting).to_owned(),
+            FieldLocation::Turn { turn } => turn_path(*turn),
+            FieldLocation::Part { turn, part: None } => match turn {
+                Some(_) => format!("{}.content", turn_path(*turn)),
+                None => turn_path(None),
+            },
+            FieldLocation::Part {
+                turn: Some(turn),
+                part: Some(part),
+            } => format!("messages[{turn}].content[{part}]"),
+            FieldLocation::Part {
+                turn: None,
+                part: Some(part),
+            } => format!("system[{part}]"),
+            FieldLocation::InToolResult { turn, part, inner } => {
+                let result = self.path_of(&FieldLocation::Part {
+                    turn: *turn,
+                    part: *part,
+                });
+                inner.map_or_else(
+                    || result.clone(),
+                    |inner| format!("{result}.content[{inner}]"),
+                )
+            }
+            FieldLocation::Field { of, field } => self.path_of(of) + field_suffix(*field),
+            FieldLocation::Tool { tool } => format!("tools[{tool}]"),
+            FieldLocation::ToolStrict { tool } => format!("tools[{tool}].strict"),
         }
-        FieldLocation::Field { of, field } => path_of(of) + field_suffix(*field),
-        FieldLocation::Tool { tool } => format!("tools[{tool}]"),
-        FieldLocation::ToolStrict { tool } => format!("tools[{tool}].strict"),
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::sync::LazyLock;
 
+use super::Messages;
 use super::text_input::TEXT_INPUT;
-use crate::formats::RequestFindings;
 use crate::formats::other_model::names_model;
+use crate::formats::{InputInspection, RequestFindings};
 use crate::json::{FieldIndex, KnownFields, NO_FIELDS, PlacedFields};
 
 /// Where blocks with media stand, those of tool results too, and the sources of these.
@@ -130,7 +131,8 @@ const KNOWN_INPUT: KnownFields = KnownFields {
 
 static FIELDS: LazyLock<FieldIndex> = LazyLock::new(|| FieldIndex::new(&KNOWN_INPUT, names_model));
 
-/// Returns what decides access and money.
-pub(super) fn findings(body: &[u8]) -> RequestFindings {
-    RequestFindings::of(body, &FIELDS, &USUAL)
+impl InputInspection for Messages {
+    fn findings(&self, body: &[u8]) -> RequestFindings {
+        RequestFindings::of(body, &FIELDS, &USUAL)
+    }
 }

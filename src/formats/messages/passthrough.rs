@@ -1,35 +1,105 @@
 //! Passthrough: finds the model and the usage in bodies that are forwarded unchanged.
 
+use super::Messages;
 use super::usage::RawMessagesUsage;
+use crate::formats::images_only::images_only;
 use crate::formats::{
-    ContentTokens, Observation, OutputLimit, ResponseObserver, RoutingFields, chat,
-    decode_event_data, decode_response_body, decode_unique_fields, missing_content, set_field,
+    Capabilities, ContentTokens, ErrorCodec, Observation, OutputLimit, Passthrough,
+    ResponseObserver, RoutingFields, decode_event_data, decode_model_name, decode_response_body,
+    decode_unique_fields, missing_content, set_field,
 };
 use crate::json::{DecodeResult, Edit, FromJson, JsonReader, Present, RawJson, from_json};
-use crate::model::{ApiError, Text};
+use crate::model::{ApiError, Text, Usage};
 
-/// Reads the fields of a request that routing needs.
-pub(super) fn decode_routing_fields(body: &[u8]) -> Result<RoutingFields<'_>, ApiError> {
-    let [model, stream, max_tokens] =
-        decode_unique_fields(body, [&["model"], &["stream"], &["max_tokens"]])?;
-    Ok(RoutingFields {
-        model: model
-            .value()
-            .map(|raw| chat::decode_model_name(body, raw))
-            .transpose()?,
-        stream: stream.flag()?.unwrap_or(false),
-        include_usage_edit: None,
-        output_limit: OutputLimit::of(max_tokens.count()?, None),
-        conversation: None,
-        is_background: false,
-        async_option: None,
-    })
-}
+impl Passthrough for Messages {
+    fn decode_routing_fields<'a>(&self, body: &'a [u8]) -> Result<RoutingFields<'a>, ApiError> {
+        let [model, stream, max_tokens] =
+            decode_unique_fields(body, [&["model"], &["stream"], &["max_tokens"]])?;
+        Ok(RoutingFields {
+            model: decode_model_name(body, &model)?,
+            stream: stream.flag()?.unwrap_or(false),
+            output_limit: OutputLimit::of(max_tokens.count()?, None),
+            ..RoutingFields::default()
+        })
+    }
 
-/// Limits the output.
-pub(super) fn limit_output(body: &[u8], limit: u64) -> Result<Vec<Edit>, ApiError> {
-    let [max_tokens] = decode_unique_fields(body, [&["max_tokens"]])?;
-    Ok(vec![set_field(body, &max_tokens, &limit.to_string())])
+    fn limit_output(
+        &self,
+        body: &[u8],
+        limit: u64,
+        _capabilities: &Capabilities,
+    ) -> Result<Vec<Edit>, ApiError> {
+        let [max_tokens] = decode_unique_fields(body, [&["max_tokens"]])?;
+        Ok(vec![set_field(body, &max_tokens, &limit.to_string())])
+    }
+
+    fn observe_response(
+        &self,
+        body: &[u8],
+        observer: &mut ResponseObserver,
+    ) -> Result<Observation, ApiError> {
+        let response: MessagesResponseFields<'_> = decode_response_body(body)?;
+        if response.error.is_some() {
+            return Err(Messages.decode_error(200, body));
+        }
+        if response.content.is_none() {
+            return Err(missing_content());
+        }
+        observer.usage = response.usage.map(|usage| usage.merge(None));
+        (observer.has_content, observer.ended) = (true, true);
+        Ok(Observation {
+            model: response.model.map(|raw| raw.range_in(body)),
+            ..Observation::default()
+        })
+    }
+
+    fn observe_event(
+        &self,
+        data: &str,
+        observer: &mut ResponseObserver,
+    ) -> Result<Observation, ApiError> {
+        let event: MessagesEventFields<'_> = decode_event_data(data)?;
+        match event.kind.as_ref() {
+            "error" => {
+                observer.api_error = Some(Messages.decode_error(200, data.as_bytes()));
+                observer.ended = true;
+            }
+            "message_start" => observer.started = true,
+            "content_block_delta" | "content_block_stop" | "message_delta" => {
+                observer.has_content = true
+            }
+            "message_stop" => {
+                (observer.has_content, observer.ended, observer.closed) = (true, true, true)
+            }
+            _ => {}
+        }
+        event.delta.count(&mut observer.uncounted);
+        event.content_block.count(&mut observer.uncounted);
+        let (model, start) = match event.message {
+            Some(message) => (message.model, message.usage),
+            None => (None, None),
+        };
+        if let Some(usage) = event.usage.or(start) {
+            observer.record_usage(usage.merge(observer.usage));
+        }
+        Ok(Observation {
+            model: model.map(|raw| raw.range_in(data.as_bytes())),
+            ..Observation::default()
+        })
+    }
+
+    /// The format has no word for images in a response.
+    fn check_image_request(&self, _body: &[u8]) -> Result<(), ApiError> {
+        Err(images_only(
+            "model",
+            "send the request to /v1/images/generations, or in another format",
+        ))
+    }
+
+    fn reported_usage(&self, body: &[u8]) -> Option<Usage> {
+        let response: CountedMessage = decode_response_body(body).ok()?;
+        response.usage.map(|usage| usage.merge(None))
+    }
 }
 
 from_json! {
@@ -88,59 +158,11 @@ impl MessagesContentFields<'_> {
     }
 }
 
-/// Observes a JSON response.
-pub(super) fn observe_response(
-    body: &[u8],
-    observer: &mut ResponseObserver,
-) -> Result<Observation, ApiError> {
-    let response: MessagesResponseFields<'_> = decode_response_body(body)?;
-    if response.error.is_some() {
-        return Err(super::error::decode(200, body));
+from_json! {
+    /// A response of which only the counts are read.
+    struct CountedMessage {
+        "usage" => usage: Option<RawMessagesUsage>,
     }
-    if response.content.is_none() {
-        return Err(missing_content());
-    }
-    observer.usage = response.usage.map(|usage| usage.merge(None));
-    (observer.has_content, observer.ended) = (true, true);
-    Ok(Observation {
-        model: response.model.map(|raw| raw.range_in(body)),
-        ..Observation::default()
-    })
-}
-
-/// Observes one event of a stream.
-pub(super) fn observe_event(
-    data: &str,
-    observer: &mut ResponseObserver,
-) -> Result<Observation, ApiError> {
-    let event: MessagesEventFields<'_> = decode_event_data(data)?;
-    match event.kind.as_ref() {
-        "error" => {
-            observer.api_error = Some(super::error::decode(200, data.as_bytes()));
-            observer.ended = true;
-        }
-        "message_start" => observer.started = true,
-        "content_block_delta" | "content_block_stop" | "message_delta" => {
-            observer.has_content = true
-        }
-        "message_stop" => {
-            (observer.has_content, observer.ended, observer.closed) = (true, true, true)
-        }
-        _ => {}
-    }
-    event.delta.count(&mut observer.uncounted);
-    event.content_block.count(&mut observer.uncounted);
-    let (model, start) = match event.message {
-        Some(message) => (message.model, message.usage),
-        None => (None, None),
-    };
-    if let Some(usage) = event.usage.or(start) {
-        observer.record_usage(usage.merge(observer.usage));
-    }
-    Ok(Observation {
-        model: model.map(|raw| raw.range_in(data.as_bytes())),
-        ..Observation::default()
-    })
 }
 
 #[cfg(test)]
@@ -165,7 +187,7 @@ mod tests {
             "1.5",
         ] {
             let event = format!(r#"{{"type":"content_block_delta","index":0,"delta":{delta}}}"#);
-            observe_event(&event, &mut observer).expect(delta);
+            Messages.observe_event(&event, &mut observer).expect(delta);
         }
         for block in [
             r#"{"type":"redacted_thinking","data":"abcde"}"#,
@@ -174,7 +196,7 @@ mod tests {
         ] {
             let event =
                 format!(r#"{{"type":"content_block_start","index":1,"content_block":{block}}}"#);
-            observe_event(&event, &mut observer).expect(block);
+            Messages.observe_event(&event, &mut observer).expect(block);
         }
         let mut uncounted = ContentTokens::default();
         uncounted.add_plain_text("four");

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::Messages;
 use super::blocks::MessagesContent;
 use super::error::{THREAD, THREAD_UNSUPPORTED};
 use super::output_config::{OutputConfig, decode_output_config, encode_output_format};
@@ -14,34 +15,69 @@ use super::tool_choice::MessagesToolChoice;
 use super::tools::{MessagesTool, decode_tools, encode_tools};
 use super::turn_order::MessagesTurn;
 use super::turns::{decode_turns, encode_turns};
-use crate::formats::UpstreamTarget;
 use crate::formats::json_bytes::to_json_bytes;
+use crate::formats::{RequestCodec, RequestHead, ToolNameRule, UpstreamTarget};
 use crate::json::Fields;
 use crate::model::{ApiError, FieldLocation, Json, Losses, Request, Setting};
 
 /// Fields for state that the upstream would have to keep, or servers that it would have to call.
 const STATEFUL: [&str; 3] = ["container", "mcp_servers", THREAD];
 
-/// Decodes a request. `max_tokens` is optional here: requests that only count tokens have none.
-pub(super) fn decode<'a>(body: &'a [u8], losses: &mut Losses) -> Result<Request<'a>, ApiError> {
-    let mut fields = Fields::of_body(body)?;
-    let model = fields.text("model")?;
-    fields.need("model", model)?;
-    let mut request = Request {
-        turns: decode_turns(&mut fields, losses)?,
-        sampling: decode_sampling(&mut fields)?,
-        thinking: decode_thinking(&mut fields, losses)?,
-        ..Request::default()
-    };
-    if let Some(node) = fields.node("output_config") {
-        decode_output_config(node, &mut request, losses)?;
+impl RequestCodec for Messages {
+    /// Decodes a request. `max_tokens` is optional here: requests that only count tokens have none.
+    fn decode_request<'a>(
+        &self,
+        _head: &RequestHead<'_>,
+        body: &'a [u8],
+        losses: &mut Losses,
+    ) -> Result<Request<'a>, ApiError> {
+        let mut fields = Fields::of_body(body)?;
+        let model = fields.text("model")?;
+        fields.need("model", model)?;
+        let mut request = Request {
+            turns: decode_turns(&mut fields, losses)?,
+            sampling: decode_sampling(&mut fields)?,
+            thinking: decode_thinking(&mut fields, losses)?,
+            ..Request::default()
+        };
+        if let Some(node) = fields.node("output_config") {
+            decode_output_config(node, &mut request, losses)?;
+        }
+        decode_tools(&mut fields, &mut request, losses)?;
+        fields.bool("stream")?;
+        request.labels = decode_labels(&mut fields, losses)?;
+        refuse_state(&mut fields)?;
+        fields.finish(losses);
+        Ok(request)
     }
-    decode_tools(&mut fields, &mut request, losses)?;
-    fields.bool("stream")?;
-    request.labels = decode_labels(&mut fields, losses)?;
-    refuse_state(&mut fields)?;
-    fields.finish(losses);
-    Ok(request)
+
+    fn encode_request(
+        &self,
+        request: &Request<'_>,
+        target: &UpstreamTarget<'_>,
+        losses: &mut Losses,
+    ) -> Result<Vec<u8>, ApiError> {
+        let (prompt, max_tokens) = encode_prompt(request, target, losses)?;
+        if request.sampling.max_tokens.is_none() {
+            losses.added(FieldLocation::Setting(Setting::MaxTokens));
+        }
+        let thinks = prompt.thinking.is_some_and(|thinking| thinking.is_on());
+        let body = MessagesRequest {
+            prompt,
+            max_tokens,
+            sampling: encode_sampling(&request.sampling, target, thinks, losses),
+            stop_sequences: encode_stop_sequences(&request.sampling, losses),
+            metadata: encode_metadata(&request.labels, losses),
+            service_tier: encode_service_tier(&request.labels, losses),
+            stream: target.stream,
+        };
+        report_unsupported(&request.sampling, losses);
+        Ok(to_json_bytes(&body, request.size()))
+    }
+
+    fn tool_name_rule(&self) -> ToolNameRule {
+        ToolNameRule::with_max_length(128)
+    }
 }
 
 fn refuse_state(fields: &mut Fields<'_, '_>) -> Result<(), ApiError> {
@@ -95,30 +131,6 @@ pub(super) struct MessagesPrompt<'a> {
     #[serde(skip_serializing_if = "OutputConfig::is_empty")]
     output_config: OutputConfig<'a>,
     messages: Vec<MessagesTurn<'a>>,
-}
-
-/// Encodes a request.
-pub(super) fn encode(
-    request: &Request<'_>,
-    target: &UpstreamTarget<'_>,
-    losses: &mut Losses,
-) -> Result<Vec<u8>, ApiError> {
-    let (prompt, max_tokens) = encode_prompt(request, target, losses)?;
-    if request.sampling.max_tokens.is_none() {
-        losses.added(FieldLocation::Setting(Setting::MaxTokens));
-    }
-    let thinks = prompt.thinking.is_some_and(|thinking| thinking.is_on());
-    let body = MessagesRequest {
-        prompt,
-        max_tokens,
-        sampling: encode_sampling(&request.sampling, target, thinks, losses),
-        stop_sequences: encode_stop_sequences(&request.sampling, losses),
-        metadata: encode_metadata(&request.labels, losses),
-        service_tier: encode_service_tier(&request.labels, losses),
-        stream: target.stream,
-    };
-    report_unsupported(&request.sampling, losses);
-    Ok(to_json_bytes(&body, request.size()))
 }
 
 /// Encodes the prompt, and computes a `max_tokens` that leaves room for the reasoning.

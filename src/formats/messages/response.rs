@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::Messages;
 use super::blocks::ContentBlock;
 use super::call_ids::response_call_id;
 use super::calls::{ToolInput, decode_response_tool_use, encode_input, restore_long_numbers};
@@ -10,23 +11,65 @@ use super::stop_reason::{StopReason, decode_stop_reason, encode_stop_reason};
 use super::thinking_blocks::{decode_signature, encode_reasoning, encode_redacted_thinking};
 use super::usage::{MessagesUsage, decode_usage, encode_usage};
 use crate::formats::json_bytes::to_json_bytes;
-use crate::formats::{ResponseOptions, ids, missing_content};
+use crate::formats::{ErrorCodec, ResponseCodec, ResponseOptions, ids, missing_content};
 use crate::json::{Fields, Node};
 use crate::model::{
     ApiError, Choice, FieldLocation, Finish, Issuer, Losses, Part, PartKind, Response, Text,
 };
 
-/// Decodes a response of an upstream.
-pub(super) fn decode<'a>(body: &'a [u8], losses: &mut Losses) -> Result<Response<'a>, ApiError> {
-    let mut fields = Fields::of_body(body).map_err(unreadable)?;
-    if fields.take("error").is_some() {
-        return Err(super::error::decode(200, body));
+impl ResponseCodec for Messages {
+    fn decode_response<'a>(
+        &self,
+        body: &'a [u8],
+        losses: &mut Losses,
+    ) -> Result<Response<'a>, ApiError> {
+        let mut fields = Fields::of_body(body).map_err(unreadable)?;
+        if fields.take("error").is_some() {
+            return Err(Messages.decode_error(200, body));
+        }
+        let mut response = decode_fields(&mut fields, losses).map_err(unreadable)?;
+        for choice in &mut response.choices {
+            restore_long_numbers(body, &mut choice.parts);
+        }
+        Ok(response)
     }
-    let mut response = decode_fields(&mut fields, losses).map_err(unreadable)?;
-    for choice in &mut response.choices {
-        restore_long_numbers(body, &mut choice.parts);
+
+    /// Encodes a response. The format has one choice, so only the first is encoded.
+    fn encode_response(
+        &self,
+        response: &Response<'_>,
+        options: &ResponseOptions,
+        losses: &mut Losses,
+    ) -> Vec<u8> {
+        let source = source_id(&response.id, options);
+        let mut message = MessagesResponse::start(source, &response.model, options);
+        if response.choices.len() > 1 {
+            losses.dropped(FieldLocation::Path("choices".into()));
+        }
+        if let Some(choice) = response.choices.first() {
+            message.content = encode_blocks(choice, source, losses);
+            // Citations of the format need an `encrypted_index`, which only its own upstreams have.
+            for (field, present) in [
+                ("citations", !choice.citations.is_empty()),
+                ("logprobs", !choice.logprobs.is_empty()),
+            ] {
+                if present {
+                    losses.dropped(FieldLocation::Path(field.into()));
+                }
+            }
+            message.stop = encode_stop_reason(&choice.finish).with_content(
+                has(choice, |part| matches!(part, PartKind::Call(_))),
+                has(choice, |part| matches!(part, PartKind::Refusal(_))),
+            );
+        } else {
+            message.stop = encode_stop_reason(&Finish::Other);
+        }
+        if response.usage.is_some_and(|usage| usage.has_audio()) {
+            losses.dropped(FieldLocation::Path("usage: tokens of audio".into()));
+        }
+        message.usage = encode_usage(response.usage);
+        to_json_bytes(&message, response.size())
     }
-    Ok(response)
 }
 
 /// Turns an error in a response into the upstream's error: the client is not to blame.
@@ -143,42 +186,6 @@ pub(super) fn source_id<'a>(upstream: &'a str, options: &'a ResponseOptions) -> 
     } else {
         upstream
     }
-}
-
-/// Encodes a response. The format has one choice, so only the first is encoded.
-pub(super) fn encode(
-    response: &Response<'_>,
-    options: &ResponseOptions,
-    losses: &mut Losses,
-) -> Vec<u8> {
-    let source = source_id(&response.id, options);
-    let mut message = MessagesResponse::start(source, &response.model, options);
-    if response.choices.len() > 1 {
-        losses.dropped(FieldLocation::Path("choices".into()));
-    }
-    if let Some(choice) = response.choices.first() {
-        message.content = encode_blocks(choice, source, losses);
-        // Citations of the format need an `encrypted_index`, which only its own upstreams have.
-        for (field, present) in [
-            ("citations", !choice.citations.is_empty()),
-            ("logprobs", !choice.logprobs.is_empty()),
-        ] {
-            if present {
-                losses.dropped(FieldLocation::Path(field.into()));
-            }
-        }
-        message.stop = encode_stop_reason(&choice.finish).with_content(
-            has(choice, |part| matches!(part, PartKind::Call(_))),
-            has(choice, |part| matches!(part, PartKind::Refusal(_))),
-        );
-    } else {
-        message.stop = encode_stop_reason(&Finish::Other);
-    }
-    if response.usage.is_some_and(|usage| usage.has_audio()) {
-        losses.dropped(FieldLocation::Path("usage: tokens of audio".into()));
-    }
-    message.usage = encode_usage(response.usage);
-    to_json_bytes(&message, response.size())
 }
 
 fn has(choice: &Choice<'_>, is: fn(&PartKind<'_>) -> bool) -> bool {

@@ -1,6 +1,8 @@
 //! Strips the signatures of other formats from a request that goes to an upstream of this one.
 
+use super::Messages;
 use super::turns::CONTINUED;
+use crate::formats::SignatureCodec;
 use crate::formats::signatures::{is_wrapped_signature, remove_elements};
 use crate::json::{Edit, RawJson, decode_json, from_json};
 use crate::model::{FieldLocation, Losses, Setting, Text};
@@ -42,51 +44,52 @@ fn content_of(message: RawJson<'_>) -> Option<RawJson<'_>> {
     message.content
 }
 
-/// Computes the edits that remove the blocks with foreign signatures.
-pub(super) fn strip_foreign(body: &str, losses: &mut Losses) -> Vec<Edit> {
-    let history: MessagesHistory<'_> = decode_json(body).unwrap_or_default();
-    let mut edits = Vec::new();
-    let mut last_edited = 0;
-    for (turn, message) in (0..).zip(&history.messages) {
-        let content = content_of(*message);
-        let report = |part| {
-            losses.dropped(FieldLocation::Part {
-                turn: Some(turn),
-                part: Some(part),
+impl SignatureCodec for Messages {
+    fn strip_foreign_signatures(&self, body: &str, losses: &mut Losses) -> Vec<Edit> {
+        let history: MessagesHistory<'_> = decode_json(body).unwrap_or_default();
+        let mut edits = Vec::new();
+        let mut last_edited = 0;
+        for (turn, message) in (0..).zip(&history.messages) {
+            let content = content_of(*message);
+            let report = |part| {
+                losses.dropped(FieldLocation::Part {
+                    turn: Some(turn),
+                    part: Some(part),
+                });
+            };
+            let edit = content.and_then(|blocks| {
+                remove_elements(blocks, body.as_bytes(), has_foreign_signature, report)
             });
-        };
-        let edit = content.and_then(|blocks| {
-            remove_elements(blocks, body.as_bytes(), has_foreign_signature, report)
-        });
-        edits.extend(edit.map(|mut edit| {
-            last_edited = turn + 1;
-            if edit.with == b"[]" {
-                edit.with = format!(r#"[{{"type":"text","text":"{CONTINUED}"}}]"#).into_bytes();
-            }
-            edit
-        }));
-    }
-    let last = history.messages.last();
-    let content = last.and_then(|message| content_of(*message));
-    let blocks: Vec<RawJson<'_>> = content
-        .and_then(|blocks| decode_json(blocks.get()).ok())
-        .unwrap_or_default();
-    // With a thinking budget, upstreams require the turn of the calls to start with signed reasoning.
-    // If that has been stripped, thinking is disabled.
-    let has_results = blocks.iter().any(|block| has_type("tool_result", *block));
-    let is_unsigned = has_results && last_edited as usize + 1 == history.messages.len();
-    let budget = history
-        .thinking
-        .filter(|thinking| is_unsigned && has_type("enabled", *thinking));
-    edits.extend(budget.map(|thinking| {
-        losses.approximated(FieldLocation::Setting(Setting::Thinking));
-        Edit {
-            range: thinking.range_in(body.as_bytes()),
-            with: br#"{"type":"disabled"}"#.to_vec(),
+            edits.extend(edit.map(|mut edit| {
+                last_edited = turn + 1;
+                if edit.with == b"[]" {
+                    edit.with = format!(r#"[{{"type":"text","text":"{CONTINUED}"}}]"#).into_bytes();
+                }
+                edit
+            }));
         }
-    }));
-    edits.sort_by_key(|edit| edit.range.start);
-    edits
+        let last = history.messages.last();
+        let content = last.and_then(|message| content_of(*message));
+        let blocks: Vec<RawJson<'_>> = content
+            .and_then(|blocks| decode_json(blocks.get()).ok())
+            .unwrap_or_default();
+        // With a thinking budget, upstreams require the turn of the calls to start with signed reasoning.
+        // If that has been stripped, thinking is disabled.
+        let has_results = blocks.iter().any(|block| has_type("tool_result", *block));
+        let is_unsigned = has_results && last_edited as usize + 1 == history.messages.len();
+        let budget = history
+            .thinking
+            .filter(|thinking| is_unsigned && has_type("enabled", *thinking));
+        edits.extend(budget.map(|thinking| {
+            losses.approximated(FieldLocation::Setting(Setting::Thinking));
+            Edit {
+                range: thinking.range_in(body.as_bytes()),
+                with: br#"{"type":"disabled"}"#.to_vec(),
+            }
+        }));
+        edits.sort_by_key(|edit| edit.range.start);
+        edits
+    }
 }
 
 #[cfg(test)]
@@ -96,7 +99,7 @@ mod tests {
 
     fn stripped(body: &str) -> (String, usize) {
         let mut losses = Losses::default();
-        let edits = strip_foreign(body, &mut losses);
+        let edits = Messages.strip_foreign_signatures(body, &mut losses);
         let body = replace(body.as_bytes(), &edits);
         let body = String::from_utf8(body.to_vec()).expect("text");
         (body, losses.0.len())

@@ -2,7 +2,6 @@
 
 use serde::Serialize;
 
-use crate::formats::decode_response_body;
 use crate::json::{Fields, from_json};
 use crate::model::{ApiError, Usage};
 
@@ -21,19 +20,6 @@ from_json! {
     struct RawMessagesOutputDetails {
         "thinking_tokens" => thinking_tokens: Option<u64>,
     }
-}
-
-from_json! {
-    /// A response of which only the counts are read.
-    struct CountedMessage {
-        "usage" => usage: Option<RawMessagesUsage>,
-    }
-}
-
-/// Decodes the counts of a response, whatever else it holds.
-pub(super) fn reported_usage(body: &[u8]) -> Option<Usage> {
-    let response: CountedMessage = decode_response_body(body).ok()?;
-    response.usage.map(|usage| usage.merge(None))
 }
 
 /// Decodes `usage` from the fields of a response.

@@ -3,11 +3,11 @@
 use serde::Serialize;
 
 use super::request::{NativeRequest, decode_fields, encode_fields};
-use super::{error, field_names, validation};
+use super::{Native, field_names, validation};
 use crate::formats::json_bytes::to_json_bytes;
 use crate::formats::{
-    CountTokensRequest, TokenCounter, UpstreamTarget, decode_request_body, decode_response_body,
-    to_json_string,
+    CountTokensRequest, ErrorCodec, TokenCounter, UpstreamTarget, decode_request_body,
+    decode_response_body, to_json_string,
 };
 use crate::json::{Edit, Present, RawJson, from_json};
 use crate::model::{ApiError, Losses, Request};
@@ -105,7 +105,7 @@ impl TokenCounter for NativeTokenCounter {
     fn decode_count(&self, body: &[u8]) -> Result<u64, ApiError> {
         let response: UpstreamTokenCount = decode_response_body(body)?;
         match response.error {
-            Some(_) => Err(error::decode_error(200, body)),
+            Some(_) => Err(Native.decode_error(200, body)),
             None => Ok(response.total_tokens),
         }
     }

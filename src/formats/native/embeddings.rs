@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use serde::Serialize;
 
-use super::error;
+use super::Native;
 use super::field_names::{self, FieldNames};
 use super::usage::UpstreamUsage;
 use crate::formats::embedding_codec::check_count;
@@ -12,8 +12,8 @@ use crate::formats::embedding_vector::{broken, check_lengths, decode_vector};
 use crate::formats::json_bytes::to_json_bytes;
 use crate::formats::other_model::names_model;
 use crate::formats::{
-    EmbedMethod, EmbeddingCodec, EmbeddingOptions, EmbeddingSummary, ModelField,
-    ObservedEmbeddings, RequestFindings, UpstreamTarget, chat, decode_response_body,
+    EmbedMethod, EmbeddingCodec, EmbeddingOptions, EmbeddingSummary, ErrorCodec, ModelField,
+    ObservedEmbeddings, RequestFindings, UpstreamTarget, decode_model_name, decode_response_body,
     decode_unique_fields, decode_unique_item, to_json_string,
 };
 use crate::json::{
@@ -233,10 +233,9 @@ impl EmbeddingSummary {
         field: &UniqueField<'_>,
         path_model: &str,
     ) -> Result<(), ApiError> {
-        let Some(raw) = field.value() else {
+        let Some(named) = decode_model_name(body, field)? else {
             return Ok(());
         };
-        let named = chat::decode_model_name(body, raw)?;
         let name = named.name.strip_prefix("models/").unwrap_or(&named.name);
         if name != path_model {
             let (path, expected, got) = (field.path(), truncated(path_model), truncated(name));
@@ -398,7 +397,7 @@ impl<'a> UpstreamEmbedResponse<'a> {
     fn decode(body: &'a [u8]) -> Result<UpstreamEmbedResponse<'a>, ApiError> {
         let response: UpstreamEmbedResponse<'a> = decode_response_body(body)?;
         match (&response.embeddings, &response.embedding) {
-            (None, None) if response.error.is_some() => Err(error::decode_error(200, body)),
+            (None, None) if response.error.is_some() => Err(Native.decode_error(200, body)),
             (None, None) => Err(broken("no vectors")),
             _ => Ok(response),
         }

@@ -5,7 +5,8 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::formats::error_message;
+use super::Native;
+use crate::formats::{ErrorCodec, InterruptedStream, error_message};
 use crate::model::{ApiError, ApiErrorKind};
 use crate::sse::SseWriter;
 
@@ -91,51 +92,55 @@ pub(super) fn error_body(api_error: &ApiError) -> impl Serialize {
     }
 }
 
-/// Encodes an error as status and JSON body.
-pub(super) fn encode_error(api_error: &ApiError) -> (u16, Vec<u8>) {
-    let bytes =
-        serde_json::to_vec(&error_body(api_error)).expect("a struct of strings always serialises");
-    (api_error.status, bytes)
-}
+impl ErrorCodec for Native {
+    fn encode_error(&self, api_error: &ApiError, _request_id: &str) -> (u16, Vec<u8>) {
+        let bytes = serde_json::to_vec(&error_body(api_error))
+            .expect("a struct of strings always serialises");
+        (api_error.status, bytes)
+    }
 
-/// Encodes an error as the last event of a stream. Clients recognise it only if `error` is the first
-/// key.
-pub(super) fn encode_stream_error(api_error: &ApiError, out: &mut SseWriter) {
-    out.data(&error_body(api_error));
+    /// Clients recognise the error only if `error` is the first key.
+    fn encode_stream_error(
+        &self,
+        api_error: &ApiError,
+        _: &InterruptedStream<'_>,
+        out: &mut SseWriter,
+    ) {
+        out.data(&error_body(api_error));
+    }
+
+    fn decode_error(&self, status: u16, bytes: &[u8]) -> ApiError {
+        let body: Value = serde_json::from_slice(bytes).unwrap_or(Value::Null);
+        let error = match &body {
+            Value::Array(items) => items.first().map_or(&Value::Null, |item| &item["error"]),
+            _ => &body["error"],
+        };
+        let code = error["code"]
+            .as_u64()
+            .and_then(|code| u16::try_from(code).ok());
+        let status = match code {
+            Some(code @ 400..=599) if status < 400 => code,
+            _ if status < 400 => 502,
+            _ => status,
+        };
+        let message = error["message"].as_str();
+        let kind = kind_of(status, &error["details"], message);
+        let mut api_error = ApiError::new(kind, "");
+        if !kind.has_canonical_status() {
+            api_error.status = status;
+        }
+        api_error.message = error_message(message, &body).to_owned();
+        api_error.retry_after = elements(&error["details"]).find_map(|detail| {
+            let seconds = detail["retryDelay"].as_str()?.strip_suffix('s')?;
+            Duration::try_from_secs_f64(seconds.parse().ok()?).ok()
+        });
+        api_error
+    }
 }
 
 /// Whether a body is a list: upstreams may send errors in one, but never responses.
 pub(super) fn is_error_list(body: &[u8]) -> bool {
     body.trim_ascii_start().starts_with(b"[")
-}
-
-/// Decodes the error of an upstream.
-pub(super) fn decode_error(status: u16, bytes: &[u8]) -> ApiError {
-    let body: Value = serde_json::from_slice(bytes).unwrap_or(Value::Null);
-    let error = match &body {
-        Value::Array(items) => items.first().map_or(&Value::Null, |item| &item["error"]),
-        _ => &body["error"],
-    };
-    let code = error["code"]
-        .as_u64()
-        .and_then(|code| u16::try_from(code).ok());
-    let status = match code {
-        Some(code @ 400..=599) if status < 400 => code,
-        _ if status < 400 => 502,
-        _ => status,
-    };
-    let message = error["message"].as_str();
-    let kind = kind_of(status, &error["details"], message);
-    let mut api_error = ApiError::new(kind, "");
-    if !kind.has_canonical_status() {
-        api_error.status = status;
-    }
-    api_error.message = error_message(message, &body).to_owned();
-    api_error.retry_after = elements(&error["details"]).find_map(|detail| {
-        let seconds = detail["retryDelay"].as_str()?.strip_suffix('s')?;
-        Duration::try_from_secs_f64(seconds.parse().ok()?).ok()
-    });
-    api_error
 }
 
 /// The elements of an array; none if the value is not one.

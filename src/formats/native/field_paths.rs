@@ -1,5 +1,7 @@
 //! Paths of request fields, for errors and losses: `contents[1].parts[0]`.
 
+use super::Native;
+use crate::formats::FieldPaths;
 use crate::model::{FieldLocation, PartField, Setting};
 
 /// Packs the position of a function declaration into one number: declarations stand in lists inside
@@ -12,36 +14,37 @@ const fn split_tool_index(index: u32) -> (u32, u32) {
     (index >> 16, index & 0xffff)
 }
 
-/// The path of a field in the request of a client of this format.
-pub(super) fn path_of(location: &FieldLocation) -> String {
-    let content = |turn: Option<u32>| match turn {
-        Some(turn) => format!("contents[{turn}]"),
-        None => "systemInstruction".to_owned(),
-    };
-    match location {
-        FieldLocation::Path(path) => path.clone().into_owned(),
-        FieldLocation::Setting(setting) => setting_path(*setting).to_owned(),
-        FieldLocation::Turn { turn } => content(*turn),
-        FieldLocation::Part { turn, part: None } => content(*turn),
-        FieldLocation::Part {
-            turn,
-            part: Some(part),
-        } => format!("{}.parts[{part}]", content(*turn)),
-        FieldLocation::InToolResult { turn, part, inner } => {
-            let part = path_of(&FieldLocation::Part {
-                turn: *turn,
-                part: *part,
-            });
-            match inner {
-                Some(inner) => format!("{part}.functionResponse.parts[{inner}]"),
-                None => part,
+impl FieldPaths for Native {
+    fn path_of(&self, location: &FieldLocation) -> String {
+        let content = |turn: Option<u32>| match turn {
+            Some(turn) => format!("contents[{turn}]"),
+            None => "systemInstruction".to_owned(),
+        };
+        match location {
+            FieldLocation::Path(path) => path.clone().into_owned(),
+            FieldLocation::Setting(setting) => setting_path(*setting).to_owned(),
+            FieldLocation::Turn { turn } => content(*turn),
+            FieldLocation::Part { turn, part: None } => content(*turn),
+            FieldLocation::Part {
+                turn,
+                part: Some(part),
+            } => format!("{}.parts[{part}]", content(*turn)),
+            FieldLocation::InToolResult { turn, part, inner } => {
+                let part = self.path_of(&FieldLocation::Part {
+                    turn: *turn,
+                    part: *part,
+                });
+                match inner {
+                    Some(inner) => format!("{part}.functionResponse.parts[{inner}]"),
+                    None => part,
+                }
             }
-        }
-        FieldLocation::Field { of, field } => path_of(of) + part_field_path(*field),
-        // The format has no `strict`, so its clients get the path of the declaration.
-        FieldLocation::Tool { tool } | FieldLocation::ToolStrict { tool } => {
-            let (tool, declaration) = split_tool_index(*tool);
-            format!("tools[{tool}].functionDeclarations[{declaration}]")
+            FieldLocation::Field { of, field } => self.path_of(of) + part_field_path(*field),
+            // The format has no `strict`, so its clients get the path of the declaration.
+            FieldLocation::Tool { tool } | FieldLocation::ToolStrict { tool } => {
+                let (tool, declaration) = split_tool_index(*tool);
+                format!("tools[{tool}].functionDeclarations[{declaration}]")
+            }
         }
     }
 }

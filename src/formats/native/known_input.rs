@@ -2,10 +2,13 @@
 
 use std::sync::LazyLock;
 
+use super::Native;
 use super::text_input::TEXT_INPUT;
-use crate::formats::RequestFindings;
+use crate::formats::media_kind::may_be_text;
 use crate::formats::other_model::names_model;
+use crate::formats::{InputInspection, RequestCodec, RequestFindings, RequestHead};
 use crate::json::{FieldIndex, KnownFields, NO_FIELDS, PlacedFields};
+use crate::model::{ApiError, InputMedia, Losses};
 
 /// Where parts with media stand, those of the responses of functions too, and what holds the media.
 const PARTS: &[&str] = &[
@@ -124,7 +127,14 @@ const KNOWN_INPUT: KnownFields = KnownFields {
 
 static FIELDS: LazyLock<FieldIndex> = LazyLock::new(|| FieldIndex::new(&KNOWN_INPUT, names_model));
 
-/// Returns what decides access and money.
-pub(super) fn findings(body: &[u8]) -> RequestFindings {
-    RequestFindings::of(body, &FIELDS, &[USUAL_TIERS])
+impl InputInspection for Native {
+    fn findings(&self, body: &[u8]) -> RequestFindings {
+        RequestFindings::of(body, &FIELDS, &[USUAL_TIERS])
+    }
+
+    /// What `fileData` leads to is not seen, whatever its type claims.
+    fn input_media(&self, head: &RequestHead<'_>, body: &[u8]) -> Result<InputMedia, ApiError> {
+        let request = self.decode_request(head, body, &mut Losses::default())?;
+        Ok(request.input_media(|_| false, may_be_text))
+    }
 }

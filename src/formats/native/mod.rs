@@ -13,6 +13,7 @@ mod error;
 mod field_names;
 mod field_paths;
 mod finish_reason;
+mod format;
 mod generation_config;
 mod grounding;
 mod image_config;
@@ -41,20 +42,16 @@ mod tools;
 mod usage;
 mod validation;
 
-use std::ops::Range;
+pub(in crate::formats) use format::Native;
 
+use bytes::Bytes;
 use http::HeaderName;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
-use super::media_kind::may_be_text;
 use super::{
-    Capabilities, Codec, EmbedMethod, EmbeddingCodec, Framing, InterruptedStream, Observation,
-    Operation, RequestFindings, RequestHead, ResponseObserver, ResponseOptions, RoutingFields,
-    StreamDecoder, StreamEncoder, TokenCounter, ToolNameRule, UpstreamTarget,
+    BodyCodec, Codec, EmbedMethod, EmbeddingCodec, Framing, HttpApi, Operation, TokenCounter,
 };
-use crate::json::Edit;
-use crate::model::{ApiError, FieldLocation, InputMedia, Losses, Request, Response, Usage};
-use crate::sse::SseWriter;
+use crate::model::ApiError;
 
 /// The characters that are escaped in a path. The name of a model is one segment, and the colon behind it begins the
 /// operation: clients choose names where an id has a `*`, and must not choose the operation by them.
@@ -77,145 +74,23 @@ const PATH_ESCAPES: &AsciiSet = &CONTROLS
     .add(b'|')
     .add(b'}');
 
-/// The codec of the native format.
-pub(super) struct Native;
-
 impl Codec for Native {
-    fn decode_request<'a>(
-        &self,
-        head: &RequestHead<'_>,
-        body: &'a [u8],
-        losses: &mut Losses,
-    ) -> Result<Request<'a>, ApiError> {
-        request::decode_request(head, body, losses)
+    fn token_counter(&self) -> Option<&'static dyn TokenCounter> {
+        Some(&count_tokens::NativeTokenCounter)
     }
 
-    fn tool_name_rule(&self) -> ToolNameRule {
-        ToolNameRule {
-            max_length: 128,
-            extra_characters: &['.', ':'],
-            starts_with_letter: true,
-        }
+    fn embedding_codec(&self) -> Option<&'static dyn EmbeddingCodec> {
+        Some(&embeddings::NativeEmbeddings)
     }
+}
 
-    fn encode_request(
-        &self,
-        request: &Request<'_>,
-        target: &UpstreamTarget<'_>,
-        losses: &mut Losses,
-    ) -> Result<Vec<u8>, ApiError> {
-        request::encode_request(request, target, losses)
+impl BodyCodec for Native {
+    fn set_model(&self, _body: &[u8], _model: &str) -> Result<Option<Bytes>, ApiError> {
+        Ok(None)
     }
+}
 
-    fn path_of(&self, location: &FieldLocation) -> String {
-        field_paths::path_of(location)
-    }
-
-    fn decode_response<'a>(
-        &self,
-        body: &'a [u8],
-        losses: &mut Losses,
-    ) -> Result<Response<'a>, ApiError> {
-        response::decode_response(body, losses)
-    }
-
-    fn encode_response(
-        &self,
-        response: &Response<'_>,
-        options: &ResponseOptions,
-        losses: &mut Losses,
-    ) -> Vec<u8> {
-        response::encode_response(response, options, losses)
-    }
-
-    fn stream_decoder(&self) -> Box<dyn StreamDecoder> {
-        Box::new(stream::NativeStreamDecoder::default())
-    }
-
-    fn stream_encoder(&self, options: &ResponseOptions) -> Box<dyn StreamEncoder> {
-        Box::new(stream::NativeStreamEncoder::new(options))
-    }
-
-    fn decode_error(&self, status: u16, body: &[u8]) -> ApiError {
-        error::decode_error(status, body)
-    }
-
-    fn encode_error(&self, api_error: &ApiError, _request_id: &str) -> (u16, Vec<u8>) {
-        error::encode_error(api_error)
-    }
-
-    fn encode_stream_error(
-        &self,
-        api_error: &ApiError,
-        _: &InterruptedStream<'_>,
-        out: &mut SseWriter,
-    ) {
-        error::encode_stream_error(api_error, out);
-    }
-
-    fn allows_any_framing(&self) -> bool {
-        false
-    }
-
-    /// What `fileData` leads to is not seen, whatever its type claims.
-    fn input_media(&self, head: &RequestHead<'_>, body: &[u8]) -> Result<InputMedia, ApiError> {
-        let request = self.decode_request(head, body, &mut Losses::default())?;
-        Ok(request.input_media(|_| false, may_be_text))
-    }
-
-    fn findings(&self, body: &[u8]) -> RequestFindings {
-        known_input::findings(body)
-    }
-
-    fn limit_output(
-        &self,
-        body: &[u8],
-        limit: u64,
-        _capabilities: &Capabilities,
-    ) -> Result<Vec<Edit>, ApiError> {
-        passthrough::limit_output(body, limit)
-    }
-
-    fn decode_routing_fields<'a>(&self, body: &'a [u8]) -> Result<RoutingFields<'a>, ApiError> {
-        passthrough::decode_routing_fields(body)
-    }
-
-    fn check_passthrough(
-        &self,
-        head: &RequestHead<'_>,
-        body: &[u8],
-        validate: bool,
-    ) -> Result<Vec<Range<usize>>, ApiError> {
-        match validate {
-            true => validation::validate(body, head.text_only),
-            false => validation::find_vendor_prefixes(body),
-        }
-    }
-
-    fn check_image_request(&self, body: &[u8]) -> Result<(), ApiError> {
-        passthrough::check_image_request(body)
-    }
-
-    fn observe_response(
-        &self,
-        body: &[u8],
-        observer: &mut ResponseObserver,
-    ) -> Result<Observation, ApiError> {
-        passthrough::observe_response(body, observer)
-    }
-
-    fn reported_usage(&self, body: &[u8]) -> Option<Usage> {
-        usage::reported_usage(body)
-    }
-
-    fn observe_event(
-        &self,
-        data: &str,
-        observer: &mut ResponseObserver,
-    ) -> Result<Observation, ApiError> {
-        passthrough::observe_event(data, observer)
-    }
-
+impl HttpApi for Native {
     fn upstream_path(&self, operation: Operation, model: &str) -> String {
         let method = match operation {
             // The format has none of the endpoints that pass through, so that they are never asked for.
@@ -235,22 +110,5 @@ impl Codec for Native {
 
     fn passthrough_headers(&self) -> &'static [HeaderName] {
         &[]
-    }
-
-    /// Some clients send calls back, but not the thoughts with their signatures.
-    fn clients_return_signatures(&self) -> bool {
-        false
-    }
-
-    fn token_counter(&self) -> Option<&'static dyn TokenCounter> {
-        Some(&count_tokens::NativeTokenCounter)
-    }
-
-    fn embedding_codec(&self) -> Option<&'static dyn EmbeddingCodec> {
-        Some(&embeddings::NativeEmbeddings)
-    }
-
-    fn strip_foreign_signatures(&self, body: &str, losses: &mut Losses) -> Vec<Edit> {
-        signatures::strip_foreign_signatures(body, losses)
     }
 }

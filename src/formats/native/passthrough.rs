@@ -1,64 +1,143 @@
 //! Passthrough: the output limit of a request, and the usage and the end of a response that pass
 //! unchanged.
 
+use std::ops::Range;
+
 use smallvec::SmallVec;
 
 use super::stream::DONE;
 use super::usage::UpstreamUsage;
-use super::{error, field_names};
+use super::{Native, error, field_names, validation};
 use crate::formats::content_tokens::string_length;
 use crate::formats::images_only::images_only;
 use crate::formats::{
-    ContentTokens, ModelField, Observation, OutputLimit, ResponseObserver, RoutingFields, chat,
-    decode_event_data, decode_response_body, decode_unique_fields, decode_unique_members,
-    missing_content, set_field,
+    Capabilities, ContentTokens, ErrorCodec, ModelField, Observation, OutputLimit, Passthrough,
+    RequestHead, ResponseObserver, RoutingFields, decode_event_data, decode_model_name,
+    decode_response_body, decode_unique_fields, decode_unique_members, missing_content, set_field,
 };
 use crate::json::{Edit, Present, RawJson, UNSPECIFIED, decode_json, from_json, set_member};
-use crate::model::{ApiError, Text};
+use crate::model::{ApiError, Text, Usage};
 
-/// Decodes what routing needs of a request. Whether to stream stands in the path, and so does the model: one
-/// in the body must be the same.
-pub(super) fn decode_routing_fields(body: &[u8]) -> Result<RoutingFields<'_>, ApiError> {
-    let [model, config, ..] = decode_unique_fields(
-        body,
-        [
-            &["model"],
-            field_names::GENERATION_CONFIG,
-            // What it holds is paid for.
-            field_names::CACHED_CONTENT,
-        ],
-    )?;
-    let model = model
-        .value()
-        .map(|raw| chat::decode_model_name(body, raw))
-        .transpose()?;
-    let [output, choices] = decode_unique_members(
-        &config,
-        [field_names::MAX_OUTPUT_TOKENS, field_names::CANDIDATE_COUNT],
-    )?;
-    Ok(RoutingFields {
-        model: model.map(without_resource_prefix),
-        stream: false,
-        include_usage_edit: None,
-        output_limit: OutputLimit::of(output.count_or_text()?, choices.count_or_text()?),
-        conversation: None,
-        is_background: false,
-        async_option: None,
-    })
-}
+impl Passthrough for Native {
+    /// Decodes what routing needs of a request. Whether to stream stands in the path, and so does the model: one
+    /// in the body must be the same.
+    fn decode_routing_fields<'a>(&self, body: &'a [u8]) -> Result<RoutingFields<'a>, ApiError> {
+        let [model, config, ..] = decode_unique_fields(
+            body,
+            [
+                &["model"],
+                field_names::GENERATION_CONFIG,
+                // What it holds is paid for.
+                field_names::CACHED_CONTENT,
+            ],
+        )?;
+        let model = decode_model_name(body, &model)?;
+        let [output, choices] = decode_unique_members(
+            &config,
+            [field_names::MAX_OUTPUT_TOKENS, field_names::CANDIDATE_COUNT],
+        )?;
+        Ok(RoutingFields {
+            model: model.map(without_resource_prefix),
+            output_limit: OutputLimit::of(output.count_or_text()?, choices.count_or_text()?),
+            ..RoutingFields::default()
+        })
+    }
 
-/// Limits the output, in the `generationConfig` of the client or in one of our own.
-pub(super) fn limit_output(body: &[u8], limit: u64) -> Result<Vec<Edit>, ApiError> {
-    let [config] = decode_unique_fields(body, [field_names::GENERATION_CONFIG])?;
-    let Some(written) = config.value() else {
-        let config_with_limit = format!(r#"{{"maxOutputTokens":{limit}}}"#);
-        return Ok(vec![set_field(body, &config, &config_with_limit)]);
-    };
-    let [output] = decode_unique_members(&config, [field_names::MAX_OUTPUT_TOKENS])?;
-    let object = written.range_in(body).start;
-    let range = output.written().map(|value| value.range_in(body));
-    let limit = limit.to_string();
-    Ok(vec![set_member(body, object, output.name(), range, &limit)])
+    /// Limits the output, in the `generationConfig` of the client or in one of our own.
+    fn limit_output(
+        &self,
+        body: &[u8],
+        limit: u64,
+        _capabilities: &Capabilities,
+    ) -> Result<Vec<Edit>, ApiError> {
+        let [config] = decode_unique_fields(body, [field_names::GENERATION_CONFIG])?;
+        let Some(written) = config.value() else {
+            let config_with_limit = format!(r#"{{"maxOutputTokens":{limit}}}"#);
+            return Ok(vec![set_field(body, &config, &config_with_limit)]);
+        };
+        let [output] = decode_unique_members(&config, [field_names::MAX_OUTPUT_TOKENS])?;
+        let object = written.range_in(body).start;
+        let range = output.written().map(|value| value.range_in(body));
+        let limit = limit.to_string();
+        Ok(vec![set_member(body, object, output.name(), range, &limit)])
+    }
+
+    /// Refuses a request for text alone. Without modalities, the model answers with images: clients rely
+    /// on it.
+    fn check_image_request(&self, body: &[u8]) -> Result<(), ApiError> {
+        let [config] = decode_unique_fields(body, [field_names::GENERATION_CONFIG])?;
+        let [modalities] = decode_unique_members(&config, [field_names::RESPONSE_MODALITIES])?;
+        let modalities: Vec<Text<'_>> = modalities.decoded("a list of strings")?;
+        let is_set =
+            |modality: &&Text<'_>| !modality.is_empty() && !modality.ends_with(UNSPECIFIED);
+        let mut modalities = modalities.iter().filter(is_set).peekable();
+        let asks_for_images = modalities.peek().is_none()
+            || modalities.any(|modality| modality.eq_ignore_ascii_case("IMAGE"));
+        match asks_for_images {
+            true => Ok(()),
+            false => Err(images_only(
+                "generationConfig.responseModalities",
+                "add IMAGE to the list, or leave it out",
+            )),
+        }
+    }
+
+    fn observe_response(
+        &self,
+        body: &[u8],
+        observer: &mut ResponseObserver,
+    ) -> Result<Observation, ApiError> {
+        if error::is_error_list(body) {
+            return Err(Native.decode_error(200, body));
+        }
+        let response: ObservedResponse<'_> = decode_response_body(body)?;
+        if response.error.is_some() {
+            return Err(Native.decode_error(200, body));
+        }
+        if response.candidates.is_none() && response.prompt_feedback.is_none() {
+            return Err(missing_content());
+        }
+        record(&response, observer);
+        (observer.has_content, observer.ended) = (true, true);
+        Ok(Observation::default())
+    }
+
+    fn observe_event(
+        &self,
+        data: &str,
+        observer: &mut ResponseObserver,
+    ) -> Result<Observation, ApiError> {
+        if data == DONE {
+            return Ok(Observation {
+                is_foreign: true,
+                ..Observation::default()
+            });
+        }
+        let response: ObservedResponse<'_> = decode_event_data(data)?;
+        if response.error.is_some() {
+            observer.api_error = Some(Native.decode_error(200, data.as_bytes()));
+            observer.ended = true;
+        }
+        record(&response, observer);
+        Ok(Observation::default())
+    }
+
+    fn check_passthrough(
+        &self,
+        head: &RequestHead<'_>,
+        body: &[u8],
+        strict: bool,
+    ) -> Result<Vec<Range<usize>>, ApiError> {
+        match strict {
+            true => validation::validate(body, head.text_only),
+            false => validation::find_vendor_prefixes(body),
+        }
+    }
+
+    fn reported_usage(&self, body: &[u8]) -> Option<Usage> {
+        let response: CountedNativeResponse<'_> = decode_response_body(body).ok()?;
+        response.usage_metadata.map(|usage| usage.decode())
+    }
 }
 
 fn without_resource_prefix(mut model: ModelField<'_>) -> ModelField<'_> {
@@ -66,25 +145,6 @@ fn without_resource_prefix(mut model: ModelField<'_>) -> ModelField<'_> {
         model.name = name.to_owned().into();
     }
     model
-}
-
-/// Refuses a request for text alone. Without modalities, the model answers with images: clients rely
-/// on it.
-pub(super) fn check_image_request(body: &[u8]) -> Result<(), ApiError> {
-    let [config] = decode_unique_fields(body, [field_names::GENERATION_CONFIG])?;
-    let [modalities] = decode_unique_members(&config, [field_names::RESPONSE_MODALITIES])?;
-    let modalities: Vec<Text<'_>> = modalities.decoded("a list of strings")?;
-    let is_set = |modality: &&Text<'_>| !modality.is_empty() && !modality.ends_with(UNSPECIFIED);
-    let mut modalities = modalities.iter().filter(is_set).peekable();
-    let asks_for_images = modalities.peek().is_none()
-        || modalities.any(|modality| modality.eq_ignore_ascii_case("IMAGE"));
-    match asks_for_images {
-        true => Ok(()),
-        false => Err(images_only(
-            "generationConfig.responseModalities",
-            "add IMAGE to the list, or leave it out",
-        )),
-    }
 }
 
 from_json! {
@@ -161,46 +221,6 @@ from_json! {
     }
 }
 
-/// Observes a JSON response.
-pub(super) fn observe_response(
-    body: &[u8],
-    observer: &mut ResponseObserver,
-) -> Result<Observation, ApiError> {
-    if error::is_error_list(body) {
-        return Err(error::decode_error(200, body));
-    }
-    let response: ObservedResponse<'_> = decode_response_body(body)?;
-    if response.error.is_some() {
-        return Err(error::decode_error(200, body));
-    }
-    if response.candidates.is_none() && response.prompt_feedback.is_none() {
-        return Err(missing_content());
-    }
-    record(&response, observer);
-    (observer.has_content, observer.ended) = (true, true);
-    Ok(Observation::default())
-}
-
-/// Observes one event of a stream.
-pub(super) fn observe_event(
-    data: &str,
-    observer: &mut ResponseObserver,
-) -> Result<Observation, ApiError> {
-    if data == DONE {
-        return Ok(Observation {
-            is_foreign: true,
-            ..Observation::default()
-        });
-    }
-    let response: ObservedResponse<'_> = decode_event_data(data)?;
-    if response.error.is_some() {
-        observer.api_error = Some(error::decode_error(200, data.as_bytes()));
-        observer.ended = true;
-    }
-    record(&response, observer);
-    Ok(Observation::default())
-}
-
 /// Records the usage, the content and the end that a response or a chunk holds.
 fn record(response: &ObservedResponse<'_>, observer: &mut ResponseObserver) {
     let usage = response.usage_metadata.as_ref();
@@ -223,4 +243,11 @@ fn record(response: &ObservedResponse<'_>, observer: &mut ResponseObserver) {
         .as_ref()
         .is_some_and(|feedback| feedback.block_reason.is_some());
     observer.has_content |= observer.ended && observer.api_error.is_none();
+}
+
+from_json! {
+    /// A response of which only the counts are read.
+    struct CountedNativeResponse<'a> {
+        "usageMetadata" => usage_metadata: Option<UpstreamUsage<'a>>,
+    }
 }

@@ -9,9 +9,9 @@ use super::contents::{self, NativeContent, SystemPart};
 use super::field_names::{self, FieldNames, not_available};
 use super::generation_config::{self, GenerationConfig};
 use super::tools::{self, NativeTool, ToolConfig};
-use super::{call_ids, validation};
+use super::{Native, call_ids, validation};
 use crate::formats::json_bytes::to_json_bytes;
-use crate::formats::{RequestHead, UpstreamTarget};
+use crate::formats::{RequestCodec, RequestHead, ToolNameRule, UpstreamTarget};
 use crate::json::{Fields, Node};
 use crate::model::{ApiError, FieldLocation, Labels, Losses, Request, Setting, Text};
 
@@ -21,13 +21,33 @@ const STATEFUL_FIELDS: [FieldNames; 2] = [
     &["continuationToken", "continuation_token"],
 ];
 
-/// Decodes the body of a `generateContent` request.
-pub(super) fn decode_request<'a>(
-    head: &RequestHead<'_>,
-    body: &'a [u8],
-    losses: &mut Losses,
-) -> Result<Request<'a>, ApiError> {
-    decode_fields(validation::parse(body, head.text_only)?, losses)
+impl RequestCodec for Native {
+    fn decode_request<'a>(
+        &self,
+        head: &RequestHead<'_>,
+        body: &'a [u8],
+        losses: &mut Losses,
+    ) -> Result<Request<'a>, ApiError> {
+        decode_fields(validation::parse(body, head.text_only)?, losses)
+    }
+
+    fn encode_request(
+        &self,
+        request: &Request<'_>,
+        target: &UpstreamTarget<'_>,
+        losses: &mut Losses,
+    ) -> Result<Vec<u8>, ApiError> {
+        let body = encode_fields(request, target, losses)?;
+        Ok(to_json_bytes(&body, request.size()))
+    }
+
+    fn tool_name_rule(&self) -> ToolNameRule {
+        ToolNameRule {
+            max_length: 128,
+            extra_characters: &['.', ':'],
+            starts_with_letter: true,
+        }
+    }
 }
 
 /// Decodes a request that has been parsed and validated.
@@ -103,16 +123,6 @@ impl NativeRequest<'_> {
             && self.generation_config.is_none()
             && self.service_tier.is_none()
     }
-}
-
-/// Encodes a request as a JSON body.
-pub(super) fn encode_request(
-    request: &Request<'_>,
-    target: &UpstreamTarget<'_>,
-    losses: &mut Losses,
-) -> Result<Vec<u8>, ApiError> {
-    let body = encode_fields(request, target, losses)?;
-    Ok(to_json_bytes(&body, request.size()))
 }
 
 /// Encodes the fields of a request, which a `countTokens` body may wrap.

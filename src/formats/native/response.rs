@@ -4,13 +4,14 @@ use jiff::Timestamp;
 use serde::Serialize;
 use smallvec::SmallVec;
 
+use super::Native;
 use super::candidate::{UpstreamCandidate, encode_candidate};
 use super::error;
 use super::finish_reason::report_encoded_reason;
 use super::response_parts::part_location;
 use super::usage::{UpstreamUsage, UsageMetadata};
 use crate::formats::json_bytes::to_json_bytes;
-use crate::formats::{ResponseOptions, decode_response_body};
+use crate::formats::{ErrorCodec, ResponseCodec, ResponseOptions, decode_response_body};
 use crate::json::{Present, from_json};
 use crate::model::{
     ApiError, Choice, FieldLocation, Finish, Losses, PROMPT_BLOCKED, PartKind, Response, Text,
@@ -50,45 +51,84 @@ impl<'a> NativeUpstreamResponse<'a> {
     }
 }
 
-/// Decodes the JSON response of an upstream.
-pub(super) fn decode_response<'a>(
-    body: &'a [u8],
-    losses: &mut Losses,
-) -> Result<Response<'a>, ApiError> {
-    if error::is_error_list(body) {
-        return Err(error::decode_error(200, body));
+impl ResponseCodec for Native {
+    fn decode_response<'a>(
+        &self,
+        body: &'a [u8],
+        losses: &mut Losses,
+    ) -> Result<Response<'a>, ApiError> {
+        if error::is_error_list(body) {
+            return Err(Native.decode_error(200, body));
+        }
+        let mut response: NativeUpstreamResponse<'a> = decode_response_body(body)?;
+        if response.error.is_some() {
+            return Err(Native.decode_error(200, body));
+        }
+        let candidates = response.candidates.take().unwrap_or_default();
+        let mut candidates: Vec<_> = candidates.into_iter().collect();
+        candidates.sort_by_key(UpstreamCandidate::index);
+        let mut choices: Vec<_> = candidates
+            .into_iter()
+            .map(|candidate| candidate.decode(losses))
+            .collect();
+        if choices.is_empty() {
+            let message = response.block_message().ok_or_else(|| {
+                ApiError::bad_gateway(
+                    "the upstream's response has neither a candidate nor a block reason",
+                )
+            })?;
+            choices.push(Choice {
+                parts: Vec::new(),
+                citations: Vec::new(),
+                logprobs: Vec::new(),
+                finish: Finish::Filtered(Some(message.into())),
+            });
+        }
+        Ok(Response {
+            created: response.created(),
+            id: response.response_id.unwrap_or_default(),
+            model: response.model_version.unwrap_or_default(),
+            choices,
+            usage: response.usage_metadata.map(|usage| usage.decode()),
+        })
     }
-    let mut response: NativeUpstreamResponse<'a> = decode_response_body(body)?;
-    if response.error.is_some() {
-        return Err(error::decode_error(200, body));
-    }
-    let candidates = response.candidates.take().unwrap_or_default();
-    let mut candidates: Vec<_> = candidates.into_iter().collect();
-    candidates.sort_by_key(UpstreamCandidate::index);
-    let mut choices: Vec<_> = candidates
-        .into_iter()
-        .map(|candidate| candidate.decode(losses))
-        .collect();
-    if choices.is_empty() {
-        let message = response.block_message().ok_or_else(|| {
-            ApiError::bad_gateway(
-                "the upstream's response has neither a candidate nor a block reason",
-            )
-        })?;
-        choices.push(Choice {
-            parts: Vec::new(),
-            citations: Vec::new(),
-            logprobs: Vec::new(),
-            finish: Finish::Filtered(Some(message.into())),
+
+    /// Encodes a JSON response for a client. Model, id and time come from the request where the upstream
+    /// left them out.
+    fn encode_response(
+        &self,
+        response: &Response<'_>,
+        options: &ResponseOptions,
+        losses: &mut Losses,
+    ) -> Vec<u8> {
+        report_losses(response, losses);
+        let block_reason = response.blocked_prompt();
+        let created = if response.created == 0 {
+            options.created_at
+        } else {
+            response.created
+        };
+        let candidates = block_reason.is_none().then(|| {
+            let choices = (0u32..).zip(&response.choices);
+            let hides_reasoning = options.translation_state.hides_reasoning;
+            let candidates = choices
+                .map(|(index, choice)| encode_candidate(index, choice, hides_reasoning, losses));
+            candidates.collect::<Vec<_>>()
         });
+        let encoded = GenerateContentResponse {
+            response: ClientResponse {
+                candidates,
+                prompt_feedback: block_reason.map(|block_reason| PromptFeedback { block_reason }),
+                usage_metadata: response.usage.map(UsageMetadata::from),
+            },
+            identity: ResponseIdentity::new(
+                or_default(&response.model, &options.model),
+                created,
+                or_default(&response.id, &options.request_id),
+            ),
+        };
+        to_json_bytes(&encoded, response.size())
     }
-    Ok(Response {
-        created: response.created(),
-        id: response.response_id.unwrap_or_default(),
-        model: response.model_version.unwrap_or_default(),
-        choices,
-        usage: response.usage_metadata.map(|usage| usage.decode()),
-    })
 }
 
 /// The fields of a response to a client that differ between the chunks of a stream.
@@ -136,42 +176,6 @@ struct GenerateContentResponse<'a, C> {
     response: ClientResponse<'a, C>,
     #[serde(flatten)]
     identity: ResponseIdentity<'a>,
-}
-
-/// Encodes a JSON response for a client. Model, id and time come from the request where the upstream
-/// left them out.
-pub(super) fn encode_response(
-    response: &Response<'_>,
-    options: &ResponseOptions,
-    losses: &mut Losses,
-) -> Vec<u8> {
-    report_losses(response, losses);
-    let block_reason = response.blocked_prompt();
-    let created = if response.created == 0 {
-        options.created_at
-    } else {
-        response.created
-    };
-    let candidates = block_reason.is_none().then(|| {
-        let choices = (0u32..).zip(&response.choices);
-        let hides_reasoning = options.translation_state.hides_reasoning;
-        let candidates =
-            choices.map(|(index, choice)| encode_candidate(index, choice, hides_reasoning, losses));
-        candidates.collect::<Vec<_>>()
-    });
-    let encoded = GenerateContentResponse {
-        response: ClientResponse {
-            candidates,
-            prompt_feedback: block_reason.map(|block_reason| PromptFeedback { block_reason }),
-            usage_metadata: response.usage.map(UsageMetadata::from),
-        },
-        identity: ResponseIdentity::new(
-            or_default(&response.model, &options.model),
-            created,
-            or_default(&response.id, &options.request_id),
-        ),
-    };
-    to_json_bytes(&encoded, response.size())
 }
 
 fn or_default<'a>(value: &'a str, default: &'a str) -> &'a str {

@@ -1,7 +1,9 @@
 //! Signatures that upstreams of other formats issued: they are stripped from a request that passes
 //! through to an upstream of this format.
 
+use super::Native;
 use super::contents::PLACEHOLDER_TEXT;
+use crate::formats::SignatureCodec;
 use crate::formats::signatures::{Stripped, strip_elements};
 use crate::json::{Edit, RawJson, decode_json, from_json, remove_member};
 use crate::model::{FieldLocation, Losses, Signature, Text};
@@ -45,28 +47,34 @@ fn strip_foreign_signature(json: &str) -> Stripped {
     Stripped::Replaced([&json[..edit.range.start], &json[edit.range.end..]].concat())
 }
 
-/// Finds the edits that strip foreign signatures.
-pub(super) fn strip_foreign_signatures(body: &str, losses: &mut Losses) -> Vec<Edit> {
-    let request: SignedRequest<'_> = decode_json(body).unwrap_or_default();
-    let mut edits = Vec::new();
-    for (turn, content) in (0..).zip(request.contents) {
-        let content: SignedContent<'_> = decode_json(content.get()).unwrap_or_default();
-        let report = |part| {
-            losses.dropped(FieldLocation::Part {
-                turn: Some(turn),
-                part: Some(part),
+impl SignatureCodec for Native {
+    fn strip_foreign_signatures(&self, body: &str, losses: &mut Losses) -> Vec<Edit> {
+        let request: SignedRequest<'_> = decode_json(body).unwrap_or_default();
+        let mut edits = Vec::new();
+        for (turn, content) in (0..).zip(request.contents) {
+            let content: SignedContent<'_> = decode_json(content.get()).unwrap_or_default();
+            let report = |part| {
+                losses.dropped(FieldLocation::Part {
+                    turn: Some(turn),
+                    part: Some(part),
+                });
+            };
+            let parts = content.parts;
+            let edit = parts.and_then(|parts| {
+                strip_elements(parts, body.as_bytes(), strip_foreign_signature, report)
             });
-        };
-        let parts = content.parts;
-        let edit = parts.and_then(|parts| {
-            strip_elements(parts, body.as_bytes(), strip_foreign_signature, report)
-        });
-        edits.extend(edit.map(|mut edit| {
-            if edit.with == b"[]" {
-                edit.with = format!(r#"[{{"text":"{PLACEHOLDER_TEXT}"}}]"#).into_bytes();
-            }
-            edit
-        }));
+            edits.extend(edit.map(|mut edit| {
+                if edit.with == b"[]" {
+                    edit.with = format!(r#"[{{"text":"{PLACEHOLDER_TEXT}"}}]"#).into_bytes();
+                }
+                edit
+            }));
+        }
+        edits
     }
-    edits
+
+    /// Some clients send calls back, but not the thoughts with their signatures.
+    fn clients_return_signatures(&self) -> bool {
+        false
+    }
 }

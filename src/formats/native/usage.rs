@@ -2,7 +2,6 @@
 
 use serde::Serialize;
 
-use crate::formats::decode_response_body;
 use crate::formats::token_count::TokenCount;
 use crate::json::from_json;
 use crate::model::{Text, Usage};
@@ -25,19 +24,6 @@ from_json! {
         "modality" => modality: Option<Text<'a>>,
         "tokenCount" => token_count: Option<TokenCount>,
     }
-}
-
-from_json! {
-    /// A response of which only the counts are read.
-    struct CountedNativeResponse<'a> {
-        "usageMetadata" => usage_metadata: Option<UpstreamUsage<'a>>,
-    }
-}
-
-/// Decodes the counts of a response, whatever else it holds.
-pub(super) fn reported_usage(body: &[u8]) -> Option<Usage> {
-    let response: CountedNativeResponse<'_> = decode_response_body(body).ok()?;
-    response.usage_metadata.map(|usage| usage.decode())
 }
 
 const AUDIO: &str = "AUDIO";

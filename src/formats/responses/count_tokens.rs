@@ -2,10 +2,12 @@
 
 use serde::Serialize;
 
+use super::Responses;
 use super::request;
 use crate::formats::json_bytes::to_json_bytes;
 use crate::formats::{
-    CountTokensRequest, TokenCounter, UpstreamTarget, chat, decode_response_body,
+    CountTokensRequest, RequestCodec, RequestHead, TokenCounter, UpstreamTarget, chat,
+    decode_response_body,
 };
 use crate::json::{Present, from_json};
 use crate::model::{ApiError, Losses, Request};
@@ -35,7 +37,11 @@ impl TokenCounter for ResponsesTokenCounter {
         losses: &mut Losses,
     ) -> Result<CountTokensRequest<'a>, ApiError> {
         // Whether responses are stored makes no difference to a count, nor to what is missing.
-        let request = request::decode(body, true, losses)?;
+        let head = RequestHead {
+            keeps: true,
+            ..RequestHead::default()
+        };
+        let request = Responses.decode_request(&head, body, losses)?;
         let within = None;
         Ok(CountTokensRequest { request, within })
     }

@@ -1,32 +1,35 @@
 //! Field paths: where in a request of this format a value stands.
 
+use super::Responses;
+use crate::formats::FieldPaths;
 use crate::model::{FieldLocation, PartField, Setting};
 
-/// The path of a field, as a client of this format writes it.
-pub(super) fn path_of(location: &FieldLocation) -> String {
-    match *location {
-        FieldLocation::Path(ref path) => path.to_string(),
-        FieldLocation::Setting(setting) => setting_path(setting).to_owned(),
-        FieldLocation::Part {
-            turn: Some(turn),
-            part: Some(part),
-        } => format!("input[{turn}].content[{part}]"),
-        FieldLocation::Turn { turn: Some(turn) }
-        | FieldLocation::Part {
-            turn: Some(turn), ..
-        } => format!("input[{turn}]"),
-        FieldLocation::Turn { turn: None } | FieldLocation::Part { turn: None, .. } => {
-            "instructions".to_owned()
+impl FieldPaths for Responses {
+    fn path_of(&self, location: &FieldLocation) -> String {
+        match *location {
+            FieldLocation::Path(ref path) => path.to_string(),
+            FieldLocation::Setting(setting) => setting_path(setting).to_owned(),
+            FieldLocation::Part {
+                turn: Some(turn),
+                part: Some(part),
+            } => format!("input[{turn}].content[{part}]"),
+            FieldLocation::Turn { turn: Some(turn) }
+            | FieldLocation::Part {
+                turn: Some(turn), ..
+            } => format!("input[{turn}]"),
+            FieldLocation::Turn { turn: None } | FieldLocation::Part { turn: None, .. } => {
+                "instructions".to_owned()
+            }
+            FieldLocation::InToolResult {
+                turn: Some(turn),
+                inner: Some(inner),
+                ..
+            } => format!("input[{turn}].output[{inner}]"),
+            FieldLocation::InToolResult { turn, .. } => self.path_of(&FieldLocation::Turn { turn }),
+            FieldLocation::Field { ref of, field } => self.path_of(of) + field_suffix(field),
+            FieldLocation::Tool { tool } => format!("tools[{tool}]"),
+            FieldLocation::ToolStrict { tool } => format!("tools[{tool}].strict"),
         }
-        FieldLocation::InToolResult {
-            turn: Some(turn),
-            inner: Some(inner),
-            ..
-        } => format!("input[{turn}].output[{inner}]"),
-        FieldLocation::InToolResult { turn, .. } => path_of(&FieldLocation::Turn { turn }),
-        FieldLocation::Field { ref of, field } => path_of(of) + field_suffix(field),
-        FieldLocation::Tool { tool } => format!("tools[{tool}]"),
-        FieldLocation::ToolStrict { tool } => format!("tools[{tool}].strict"),
     }
 }
 
@@ -76,16 +79,25 @@ mod tests {
 
     #[test]
     fn paths_are_those_of_the_format() {
-        let part = |turn, part| path_of(&FieldLocation::Part { turn, part });
+        let part = |turn, part| Responses.path_of(&FieldLocation::Part { turn, part });
         assert_eq!(part(Some(3), Some(1)), "input[3].content[1]");
         assert_eq!(part(Some(3), None), "input[3]");
         assert_eq!(part(None, None), "instructions");
-        assert_eq!(path_of(&FieldLocation::Turn { turn: Some(2) }), "input[2]");
-        assert_eq!(path_of(&FieldLocation::Tool { tool: 1 }), "tools[1]");
+        assert_eq!(
+            Responses.path_of(&FieldLocation::Turn { turn: Some(2) }),
+            "input[2]"
+        );
+        assert_eq!(
+            Responses.path_of(&FieldLocation::Tool { tool: 1 }),
+            "tools[1]"
+        );
         let strict = FieldLocation::ToolStrict { tool: 1 };
-        assert_eq!(path_of(&strict), "tools[1].strict");
-        assert_eq!(path_of(&FieldLocation::Path("store".into())), "store");
+        assert_eq!(Responses.path_of(&strict), "tools[1].strict");
+        assert_eq!(
+            Responses.path_of(&FieldLocation::Path("store".into())),
+            "store"
+        );
         let setting = FieldLocation::Setting(Setting::OutputFormat);
-        assert_eq!(path_of(&setting), "text.format");
+        assert_eq!(Responses.path_of(&setting), "text.format");
     }
 }

@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
+use super::Responses;
 use super::text_input::TEXT_INPUT;
-use crate::formats::RequestFindings;
 use crate::formats::dearer_setting::{DEARER_FIELDS, USUAL_VALUES};
 use crate::formats::other_model::names_model;
+use crate::formats::{InputInspection, RequestFindings};
 use crate::json::{
     FieldIndex, KnownFields, NO_FIELDS, PlacedFields, Present, RawJson, decode_json, from_json,
 };
@@ -86,14 +87,16 @@ const KNOWN_INPUT: KnownFields = KnownFields {
 
 static FIELDS: LazyLock<FieldIndex> = LazyLock::new(|| FieldIndex::new(&KNOWN_INPUT, names_model));
 
-/// Returns what decides access and money. Reasoning that the upstream keeps counts as a field that is not known.
-pub(super) fn findings(body: &[u8]) -> RequestFindings {
-    let mut findings = RequestFindings::of(body, &FIELDS, USUAL_VALUES);
-    if findings.has_stored_item && findings.unknown_field.is_none() {
-        let text = str::from_utf8(body).unwrap_or_default();
-        findings.unknown_field = find_stored_reasoning(text);
+impl InputInspection for Responses {
+    /// Returns what decides access and money. Reasoning that the upstream keeps counts as a field that is not known.
+    fn findings(&self, body: &[u8]) -> RequestFindings {
+        let mut findings = RequestFindings::of(body, &FIELDS, USUAL_VALUES);
+        if findings.has_stored_item && findings.unknown_field.is_none() {
+            let text = str::from_utf8(body).unwrap_or_default();
+            findings.unknown_field = find_stored_reasoning(text);
+        }
+        findings
     }
-    findings
 }
 
 from_json! {

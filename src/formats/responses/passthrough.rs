@@ -4,73 +4,196 @@ use std::borrow::Cow;
 
 use smallvec::SmallVec;
 
+use super::Responses;
 use super::error;
 use super::item_bytes;
-use super::response_object::ResponseObject;
 use super::settings::MIN_OUTPUT_TOKENS;
-use super::stream::events::{EventBody, SequenceNumbers};
 use super::usage::ReceivedUsage;
 use crate::formats::images_only::images_only;
 use crate::formats::{
-    InterruptedStream, Observation, OutputLimit, ResponseObserver, RoutingFields, chat,
-    decode_event_data, decode_response_body, decode_unique_fields, decode_unique_members,
-    missing_content, set_field,
+    Capabilities, Observation, OutputLimit, Passthrough, ResponseObserver, RoutingFields, chat,
+    decode_event_data, decode_model_name, decode_response_body, decode_unique_fields,
+    decode_unique_members, missing_content, set_field,
 };
 use crate::json::{
     DecodeResult, Edit, FromJson, JsonReader, Present, RawJson, UniqueField, decode_json, from_json,
 };
-use crate::model::{ApiError, ConversationState, Text};
-use crate::sse::SseWriter;
+use crate::model::{ApiError, ConversationState, Text, Usage};
 
-/// Decodes what routing needs of a request.
-pub(super) fn decode_routing_fields(body: &[u8]) -> Result<RoutingFields<'_>, ApiError> {
-    let [
-        model,
-        stream,
-        previous,
-        store,
-        max_output_tokens,
-        background,
-        input,
-        conversation,
-        ..,
-    ] = decode_unique_fields(
-        body,
-        [
-            &["model"],
-            &["stream"],
-            &["previous_response_id"],
-            &["store"],
-            &["max_output_tokens"],
-            &["background"],
-            &["input"],
-            &["conversation"],
-            // What it holds is paid for.
-            &["prompt"],
-        ],
-    )?;
-    let previous_response_id = match previous.value() {
-        Some(id) => Some(id.text().ok_or_else(|| previous.wrong("a string"))?),
-        None => None,
-    };
-    Ok(RoutingFields {
-        model: model
-            .value()
-            .map(|raw| chat::decode_model_name(body, raw))
-            .transpose()?,
-        stream: stream.flag()?.unwrap_or(false),
-        include_usage_edit: None,
-        output_limit: OutputLimit::of(max_output_tokens.count()?, None),
-        is_background: background.flag()?.unwrap_or(false),
-        async_option: None,
-        conversation: Some(ConversationState {
-            previous_response_id: previous_response_id.map(Cow::into_owned),
-            conversation_id: conversation_id(&conversation)?,
-            // The format stores responses by default.
-            store: store.flag()?.unwrap_or(true),
-            input_range: input.value().map_or(0..0, |input| input.range_in(body)),
-        }),
-    })
+impl Passthrough for Responses {
+    fn decode_routing_fields<'a>(&self, body: &'a [u8]) -> Result<RoutingFields<'a>, ApiError> {
+        let [
+            model,
+            stream,
+            previous,
+            store,
+            max_output_tokens,
+            background,
+            input,
+            conversation,
+            ..,
+        ] = decode_unique_fields(
+            body,
+            [
+                &["model"],
+                &["stream"],
+                &["previous_response_id"],
+                &["store"],
+                &["max_output_tokens"],
+                &["background"],
+                &["input"],
+                &["conversation"],
+                // What it holds is paid for.
+                &["prompt"],
+            ],
+        )?;
+        let previous_response_id = match previous.value() {
+            Some(id) => Some(id.text().ok_or_else(|| previous.wrong("a string"))?),
+            None => None,
+        };
+        Ok(RoutingFields {
+            model: decode_model_name(body, &model)?,
+            stream: stream.flag()?.unwrap_or(false),
+            output_limit: OutputLimit::of(max_output_tokens.count()?, None),
+            is_background: background.flag()?.unwrap_or(false),
+            conversation: Some(ConversationState {
+                previous_response_id: previous_response_id.map(Cow::into_owned),
+                conversation_id: conversation_id(&conversation)?,
+                // The format stores responses by default.
+                store: store.flag()?.unwrap_or(true),
+                input_range: input.value().map_or(0..0, |input| input.range_in(body)),
+            }),
+            ..RoutingFields::default()
+        })
+    }
+
+    fn limit_output(
+        &self,
+        body: &[u8],
+        limit: u64,
+        _capabilities: &Capabilities,
+    ) -> Result<Vec<Edit>, ApiError> {
+        let [max_output_tokens] = decode_unique_fields(body, [&["max_output_tokens"]])?;
+        let limit = limit.max(self.min_output_tokens()).to_string();
+        Ok(vec![set_field(body, &max_output_tokens, &limit)])
+    }
+
+    fn check_image_request(&self, body: &[u8]) -> Result<(), ApiError> {
+        let [tools] = decode_unique_fields(body, [&["tools"]])?;
+        let tools: Vec<TypedTool<'_>> = tools.decoded("a list of tools")?;
+        let mut tools = tools.iter();
+        match tools.any(|tool| tool.kind.as_deref() == Some("image_generation")) {
+            true => Ok(()),
+            false => Err(images_only(
+                "tools",
+                r#"add the tool {"type": "image_generation"}"#,
+            )),
+        }
+    }
+
+    fn observe_response(
+        &self,
+        body: &[u8],
+        observer: &mut ResponseObserver,
+    ) -> Result<Observation, ApiError> {
+        let response: PeekedResponseObject<'_> = decode_response_body(body)?;
+        if response.error.is_some() && response.output.is_none() {
+            return Err(chat::decode_error(200, body));
+        }
+        if response.output.is_none() {
+            return Err(missing_content());
+        }
+        observer.usage = response.usage.as_ref().map(ReceivedUsage::decode);
+        (observer.has_content, observer.ended) = (true, true);
+        let created = response.created_at.map_or(0, |seconds| seconds as i64);
+        observer.reply = response.id.map(|id| (id.into_owned(), created));
+        for id in response.output.unwrap_or_default().0 {
+            observer.observe_item(&id);
+        }
+        Ok(Observation {
+            model: response.model.map(|raw| raw.range_in(body)),
+            ..Observation::default()
+        })
+    }
+
+    fn observe_event(
+        &self,
+        data: &str,
+        observer: &mut ResponseObserver,
+    ) -> Result<Observation, ApiError> {
+        // Some proxies end the stream as the chat format does.
+        if data == "[DONE]" {
+            return Ok(Observation::default());
+        }
+        let event: PeekedResponsesEvent<'_> = decode_event_data(data)?;
+        let number = event.sequence_number.unwrap_or(observer.next_event);
+        observer.next_event = number.saturating_add(1);
+        match event.kind.as_ref() {
+            "response.created" | "response.queued" | "response.in_progress" => {}
+            // These announce content that is still to come.
+            "response.output_item.added" => {
+                let item = event.item.map(RawJson::get);
+                let item: Option<PeekedItem<'_>> = item.and_then(|item| decode_json(item).ok());
+                if let Some(id) = item.and_then(|item| item.id) {
+                    observer.observe_item(&id);
+                }
+                observer.before_item = observer.uncounted;
+            }
+            // Some upstreams send an item whole, without deltas.
+            "response.output_item.done" => {
+                observer.has_content = true;
+                let (before, item) = (observer.before_item, event.item.map_or("", RawJson::get));
+                item_bytes::add_item(item, before, &mut observer.uncounted);
+                observer.before_item = observer.uncounted;
+            }
+            "response.content_part.added" | "response.reasoning_summary_part.added" => {}
+            "error" | "response.failed" => {
+                observer.api_error = Some(error::decode_in_stream(data));
+                observer.ended = true;
+            }
+            "response.completed" | "response.incomplete" => {
+                (observer.has_content, observer.ended, observer.closed) = (true, true, true);
+            }
+            _ => observer.has_content = true,
+        }
+        match event.kind.as_ref() {
+            kind if kind.starts_with("response.reasoning") => {
+                observer.uncounted.add_reasoning(event.delta);
+            }
+            "response.audio.delta" | "response.output_audio.delta" => {
+                observer.uncounted.add_audio(event.delta);
+            }
+            _ => observer.uncounted.add_text(event.delta),
+        }
+        if event.partial_image.is_some() {
+            observer.uncounted.add_image();
+        }
+        let Some(response) = event.response else {
+            return Ok(Observation::default());
+        };
+        if let Some(usage) = &response.usage {
+            observer.record_usage(usage.decode());
+        }
+        if let Some(id) = response.id
+            && observer.reply.is_none()
+        {
+            let created = response.created_at.map_or(0, |seconds| seconds as i64);
+            observer.reply = Some((id.into_owned(), created));
+        }
+        Ok(Observation {
+            model: response.model.map(|raw| raw.range_in(data.as_bytes())),
+            ..Observation::default()
+        })
+    }
+
+    fn min_output_tokens(&self) -> u64 {
+        MIN_OUTPUT_TOKENS
+    }
+
+    fn reported_usage(&self, body: &[u8]) -> Option<Usage> {
+        let response: CountedResponse = decode_response_body(body).ok()?;
+        response.usage.as_ref().map(ReceivedUsage::decode)
+    }
 }
 
 /// Decodes `conversation`: an id, or an object with one.
@@ -89,30 +212,9 @@ fn conversation_id(field: &UniqueField<'_>) -> Result<Option<String>, ApiError> 
     Ok(Some(id.into_owned()))
 }
 
-/// Limits the output.
-pub(super) fn limit_output(body: &[u8], limit: u64) -> Result<Vec<Edit>, ApiError> {
-    let [max_output_tokens] = decode_unique_fields(body, [&["max_output_tokens"]])?;
-    let limit = limit.max(MIN_OUTPUT_TOKENS).to_string();
-    Ok(vec![set_field(body, &max_output_tokens, &limit)])
-}
-
 from_json! {
     struct TypedTool<'a> {
         "type" => kind: Option<Text<'a>>,
-    }
-}
-
-/// Refuses a request for text alone.
-pub(super) fn check_image_request(body: &[u8]) -> Result<(), ApiError> {
-    let [tools] = decode_unique_fields(body, [&["tools"]])?;
-    let tools: Vec<TypedTool<'_>> = tools.decoded("a list of tools")?;
-    let mut tools = tools.iter();
-    match tools.any(|tool| tool.kind.as_deref() == Some("image_generation")) {
-        true => Ok(()),
-        false => Err(images_only(
-            "tools",
-            r#"add the tool {"type": "image_generation"}"#,
-        )),
     }
 }
 
@@ -172,141 +274,33 @@ from_json! {
     }
 }
 
-/// Decodes what metering needs of a JSON response.
-pub(super) fn observe_response(
-    body: &[u8],
-    observer: &mut ResponseObserver,
-) -> Result<Observation, ApiError> {
-    let response: PeekedResponseObject<'_> = decode_response_body(body)?;
-    if response.error.is_some() && response.output.is_none() {
-        return Err(chat::decode_error(200, body));
+from_json! {
+    /// A response of which only the counts are read.
+    struct CountedResponse {
+        "usage" => usage: Option<ReceivedUsage>,
     }
-    if response.output.is_none() {
-        return Err(missing_content());
-    }
-    observer.usage = response.usage.as_ref().map(ReceivedUsage::decode);
-    (observer.has_content, observer.ended) = (true, true);
-    let created = response.created_at.map_or(0, |seconds| seconds as i64);
-    observer.reply = response.id.map(|id| (id.into_owned(), created));
-    for id in response.output.unwrap_or_default().0 {
-        observer.observe_item(&id);
-    }
-    Ok(Observation {
-        model: response.model.map(|raw| raw.range_in(body)),
-        ..Observation::default()
-    })
-}
-
-/// Decodes what metering needs of an event.
-pub(super) fn observe_event(
-    data: &str,
-    observer: &mut ResponseObserver,
-) -> Result<Observation, ApiError> {
-    // Some proxies end the stream as the chat format does.
-    if data == "[DONE]" {
-        return Ok(Observation::default());
-    }
-    let event: PeekedResponsesEvent<'_> = decode_event_data(data)?;
-    let number = event.sequence_number.unwrap_or(observer.next_event);
-    observer.next_event = number.saturating_add(1);
-    match event.kind.as_ref() {
-        "response.created" | "response.queued" | "response.in_progress" => {}
-        // These announce content that is still to come.
-        "response.output_item.added" => {
-            let item = event.item.map(RawJson::get);
-            let item: Option<PeekedItem<'_>> = item.and_then(|item| decode_json(item).ok());
-            if let Some(id) = item.and_then(|item| item.id) {
-                observer.observe_item(&id);
-            }
-            observer.before_item = observer.uncounted;
-        }
-        // Some upstreams send an item whole, without deltas.
-        "response.output_item.done" => {
-            observer.has_content = true;
-            let (before, item) = (observer.before_item, event.item.map_or("", RawJson::get));
-            item_bytes::add_item(item, before, &mut observer.uncounted);
-            observer.before_item = observer.uncounted;
-        }
-        "response.content_part.added" | "response.reasoning_summary_part.added" => {}
-        "error" | "response.failed" => {
-            observer.api_error = Some(error::decode_in_stream(data));
-            observer.ended = true;
-        }
-        "response.completed" | "response.incomplete" => {
-            (observer.has_content, observer.ended, observer.closed) = (true, true, true);
-        }
-        _ => observer.has_content = true,
-    }
-    match event.kind.as_ref() {
-        kind if kind.starts_with("response.reasoning") => {
-            observer.uncounted.add_reasoning(event.delta);
-        }
-        "response.audio.delta" | "response.output_audio.delta" => {
-            observer.uncounted.add_audio(event.delta);
-        }
-        _ => observer.uncounted.add_text(event.delta),
-    }
-    if event.partial_image.is_some() {
-        observer.uncounted.add_image();
-    }
-    let Some(response) = event.response else {
-        return Ok(Observation::default());
-    };
-    if let Some(usage) = &response.usage {
-        observer.record_usage(usage.decode());
-    }
-    if let Some(id) = response.id
-        && observer.reply.is_none()
-    {
-        let created = response.created_at.map_or(0, |seconds| seconds as i64);
-        observer.reply = Some((id.into_owned(), created));
-    }
-    Ok(Observation {
-        model: response.model.map(|raw| raw.range_in(data.as_bytes())),
-        ..Observation::default()
-    })
-}
-
-/// Ends a stream with an error: continues the upstream's numbers and ends the response that it began.
-pub(super) fn encode_error(
-    api_error: &ApiError,
-    passed: &InterruptedStream<'_>,
-    out: &mut SseWriter,
-) {
-    let InterruptedStream { observer, model } = passed;
-    let mut sequence = SequenceNumbers::from(observer.next_event);
-    error::encode_in_stream(api_error, sequence.next(), out);
-    // No response has begun.
-    let Some((id, created)) = &observer.reply else {
-        return;
-    };
-    let response = ResponseObject {
-        usage: observer.usage.map(Into::into),
-        ..ResponseObject::failed(id, *created, model, api_error)
-    };
-    let body = EventBody::Response {
-        response: &response,
-    };
-    sequence.send("response.failed", body, out);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sse::SseFrames;
+    use crate::formats::{ErrorCodec as _, InterruptedStream};
+    use crate::sse::{SseFrames, SseWriter};
     use serde_json::{Value, json};
 
     fn error_after(events: &[Value]) -> Vec<Value> {
         let mut observer = ResponseObserver::default();
         for event in events {
-            observe_event(&event.to_string(), &mut observer).expect("an event");
+            Responses
+                .observe_event(&event.to_string(), &mut observer)
+                .expect("an event");
         }
         let (mut out, mut sent) = (SseWriter::default(), Vec::new());
         let passed = InterruptedStream {
             observer: &observer,
             model: "mine",
         };
-        encode_error(&ApiError::bad_gateway("Gone."), &passed, &mut out);
+        Responses.encode_stream_error(&ApiError::bad_gateway("Gone."), &passed, &mut out);
         SseFrames::default().push(&out.take(), |frame| {
             let data = frame.data.expect("a payload");
             sent.push(serde_json::from_str(&data).expect("JSON"));

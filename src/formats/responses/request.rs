@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::Responses;
 use super::input_items::InputItem;
 use super::reasoning::{self, ReasoningSettings};
 use super::settings::{self, TextSettings};
@@ -9,35 +10,71 @@ use super::tool_choice::{self, ResponsesToolChoice};
 use super::tools::{self, ResponsesTool};
 use super::turns::{self, EncodedInput};
 use crate::formats::json_bytes::to_json_bytes;
-use crate::formats::{UpstreamTarget, chat};
+use crate::formats::{RequestCodec, RequestHead, UpstreamTarget, chat};
 use crate::json::Fields;
 use crate::model::{
     ApiError, FieldLocation, Json, Losses, Part, PartKind, Request, Role, Setting, Text, Turn,
     truncated,
 };
 
-/// Decodes the body of a request. `can_store`: the gateway stores responses for clients that ask for it.
-pub(super) fn decode<'a>(
-    body: &'a [u8],
-    can_store: bool,
-    losses: &mut Losses,
-) -> Result<Request<'a>, ApiError> {
-    let mut fields = Fields::of_body(body)?;
-    let mut request = Request::default();
-    reject_stored_state(&mut fields, can_store)?;
-    // Routing has decoded the name already: only its type is checked here.
-    fields.text("model")?;
-    decode_turns(&mut fields, &mut request, losses)?;
-    settings::decode_sampling(&mut fields, &mut request.sampling)?;
-    request.sampling.logprobs |= decode_include(&mut fields, losses)?;
-    tools::decode(&mut fields, &mut request, losses)?;
-    tool_choice::decode(&mut fields, &mut request, losses)?;
-    reasoning::decode(&mut fields, &mut request.thinking, losses)?;
-    settings::decode_text(&mut fields, &mut request.output, losses)?;
-    decode_labels(&mut fields, &mut request)?;
-    decode_transport(&mut fields, can_store, losses)?;
-    fields.finish(losses);
-    Ok(request)
+impl RequestCodec for Responses {
+    fn decode_request<'a>(
+        &self,
+        head: &RequestHead<'_>,
+        body: &'a [u8],
+        losses: &mut Losses,
+    ) -> Result<Request<'a>, ApiError> {
+        let mut fields = Fields::of_body(body)?;
+        let mut request = Request::default();
+        reject_stored_state(&mut fields, head.keeps)?;
+        // Routing has decoded the name already: only its type is checked here.
+        fields.text("model")?;
+        decode_turns(&mut fields, &mut request, losses)?;
+        settings::decode_sampling(&mut fields, &mut request.sampling)?;
+        request.sampling.logprobs |= decode_include(&mut fields, losses)?;
+        tools::decode(&mut fields, &mut request, losses)?;
+        tool_choice::decode(&mut fields, &mut request, losses)?;
+        reasoning::decode(&mut fields, &mut request.thinking, losses)?;
+        settings::decode_text(&mut fields, &mut request.output, losses)?;
+        decode_labels(&mut fields, &mut request)?;
+        decode_transport(&mut fields, head.keeps, losses)?;
+        fields.finish(losses);
+        Ok(request)
+    }
+
+    fn encode_request(
+        &self,
+        request: &Request<'_>,
+        target: &UpstreamTarget<'_>,
+        losses: &mut Losses,
+    ) -> Result<Vec<u8>, ApiError> {
+        if request.output.audio {
+            let message = "the upstream of this model cannot answer with audio";
+            return Err(
+                ApiError::invalid(message).at_location(FieldLocation::Setting(Setting::Audio))
+            );
+        }
+        let (prompt, has_reasoning) = encode_prompt(request, target, losses)?;
+        let sampling = &request.sampling;
+        settings::report_unsupported(sampling, losses);
+        let (temperature, top_p) = settings::encode_sampling(sampling, target.capabilities, losses);
+        let labels = &request.labels;
+        let body = ResponsesRequest {
+            prompt,
+            max_output_tokens: settings::encode_max_output_tokens(sampling, losses),
+            temperature,
+            top_p,
+            top_logprobs: sampling.top_logprobs.filter(|_| sampling.logprobs),
+            include: encode_include(request, target, has_reasoning),
+            store: false,
+            metadata: labels.metadata.as_ref(),
+            user: labels.user.as_deref(),
+            prompt_cache_key: labels.cache_key.as_deref(),
+            service_tier: labels.service_tier.as_deref(),
+            stream: target.stream.then_some(true),
+        };
+        Ok(to_json_bytes(&body, request.size()))
+    }
 }
 
 /// The body of a request as it is encoded.
@@ -86,38 +123,6 @@ pub(super) struct ResponsesPrompt<'r> {
     reasoning: Option<ReasoningSettings>,
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<TextSettings<'r>>,
-}
-
-/// Encodes a request for an upstream of this format.
-pub(super) fn encode(
-    request: &Request<'_>,
-    target: &UpstreamTarget<'_>,
-    losses: &mut Losses,
-) -> Result<Vec<u8>, ApiError> {
-    if request.output.audio {
-        let message = "the upstream of this model cannot answer with audio";
-        return Err(ApiError::invalid(message).at_location(FieldLocation::Setting(Setting::Audio)));
-    }
-    let (prompt, has_reasoning) = encode_prompt(request, target, losses)?;
-    let sampling = &request.sampling;
-    settings::report_unsupported(sampling, losses);
-    let (temperature, top_p) = settings::encode_sampling(sampling, target.capabilities, losses);
-    let labels = &request.labels;
-    let body = ResponsesRequest {
-        prompt,
-        max_output_tokens: settings::encode_max_output_tokens(sampling, losses),
-        temperature,
-        top_p,
-        top_logprobs: sampling.top_logprobs.filter(|_| sampling.logprobs),
-        include: encode_include(request, target, has_reasoning),
-        store: false,
-        metadata: labels.metadata.as_ref(),
-        user: labels.user.as_deref(),
-        prompt_cache_key: labels.cache_key.as_deref(),
-        service_tier: labels.service_tier.as_deref(),
-        stream: target.stream.then_some(true),
-    };
-    Ok(to_json_bytes(&body, request.size()))
 }
 
 /// Encodes the fields that count as input tokens; `true`: they contain encrypted reasoning.

@@ -1,5 +1,6 @@
 //! JSON responses.
 
+use super::Responses;
 use super::annotations::shifted;
 use super::image_generation::image_data;
 use super::output_items::{self, DecodedItem, MessageContent, NO_ARGUMENTS, OutputContent};
@@ -7,42 +8,71 @@ use super::response_builder::ResponseBuilder;
 use super::response_object::{ReceivedResponse, ResponseObject};
 use super::status::{OutputFlags, encode_finish};
 use crate::formats::json_bytes::to_json_bytes;
-use crate::formats::{ResponseOptions, chat, decode_response_body, missing_content};
+use crate::formats::{ResponseCodec, ResponseOptions, chat, decode_response_body, missing_content};
 use crate::model::{
     ApiError, Arguments, Call, Choice, Citation, FieldLocation, Finish, Json, Logprob, Losses,
     Part, PartKind, Response, Text, ToolKind,
 };
 
-/// Decodes the body of a JSON response.
-pub(super) fn decode<'a>(body: &'a [u8], losses: &mut Losses) -> Result<Response<'a>, ApiError> {
-    let object: ReceivedResponse<'a> = decode_response_body(body)?;
-    if object.error.is_some() && object.output.is_none() {
-        return Err(chat::decode_error(200, body));
+impl ResponseCodec for Responses {
+    fn decode_response<'a>(
+        &self,
+        body: &'a [u8],
+        losses: &mut Losses,
+    ) -> Result<Response<'a>, ApiError> {
+        let object: ReceivedResponse<'a> = decode_response_body(body)?;
+        if object.error.is_some() && object.output.is_none() {
+            return Err(chat::decode_error(200, body));
+        }
+        if object.output.is_none() {
+            return Err(missing_content());
+        }
+        let mut decoder = OutputDecoder::default();
+        for (number, item) in object.items().into_iter().enumerate() {
+            decoder.add_item(number, item, losses);
+        }
+        let data = std::str::from_utf8(body).unwrap_or_default();
+        let finish = object.finish(decoder.flags, data)?;
+        if finish == Finish::Other {
+            losses.approximated(FieldLocation::Path("incomplete_details.reason".into()));
+        }
+        Ok(Response {
+            created: object.created(),
+            usage: object.usage(),
+            id: object.id.unwrap_or_default(),
+            model: object.model.unwrap_or_default(),
+            choices: vec![Choice {
+                parts: decoder.parts,
+                citations: decoder.citations,
+                logprobs: decoder.logprobs,
+                finish,
+            }],
+        })
     }
-    if object.output.is_none() {
-        return Err(missing_content());
+
+    /// Encodes the body of a JSON response: the first choice only, as the format has no others.
+    fn encode_response(
+        &self,
+        response: &Response<'_>,
+        options: &ResponseOptions,
+        losses: &mut Losses,
+    ) -> Vec<u8> {
+        report_losses(response, losses);
+        let mut builder =
+            ResponseBuilder::new(&response.id, &response.model, response.created, options);
+        let finish = response.choices.first().map(|choice| {
+            add_choice(choice, &mut builder);
+            &choice.finish
+        });
+        let (status, incomplete_details) = encode_finish(finish.unwrap_or(&Finish::Other));
+        builder.close(status);
+        let object = ResponseObject {
+            incomplete_details,
+            usage: response.usage.map(Into::into),
+            ..builder.response(status, &builder.items)
+        };
+        to_json_bytes(&object, response.size())
     }
-    let mut decoder = OutputDecoder::default();
-    for (number, item) in object.items().into_iter().enumerate() {
-        decoder.add_item(number, item, losses);
-    }
-    let data = std::str::from_utf8(body).unwrap_or_default();
-    let finish = object.finish(decoder.flags, data)?;
-    if finish == Finish::Other {
-        losses.approximated(FieldLocation::Path("incomplete_details.reason".into()));
-    }
-    Ok(Response {
-        created: object.created(),
-        usage: object.usage(),
-        id: object.id.unwrap_or_default(),
-        model: object.model.unwrap_or_default(),
-        choices: vec![Choice {
-            parts: decoder.parts,
-            citations: decoder.citations,
-            logprobs: decoder.logprobs,
-            finish,
-        }],
-    })
 }
 
 /// Collects the parts of a response item by item.
@@ -118,29 +148,6 @@ impl<'a> OutputDecoder<'a> {
             self.add(PartKind::Text(text));
         }
     }
-}
-
-/// Encodes the body of a JSON response: the first choice only, as the format has no others.
-pub(super) fn encode(
-    response: &Response<'_>,
-    options: &ResponseOptions,
-    losses: &mut Losses,
-) -> Vec<u8> {
-    report_losses(response, losses);
-    let mut builder =
-        ResponseBuilder::new(&response.id, &response.model, response.created, options);
-    let finish = response.choices.first().map(|choice| {
-        add_choice(choice, &mut builder);
-        &choice.finish
-    });
-    let (status, incomplete_details) = encode_finish(finish.unwrap_or(&Finish::Other));
-    builder.close(status);
-    let object = ResponseObject {
-        incomplete_details,
-        usage: response.usage.map(Into::into),
-        ..builder.response(status, &builder.items)
-    };
-    to_json_bytes(&object, response.size())
 }
 
 /// Reports what of a response the format has no room for.

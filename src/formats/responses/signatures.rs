@@ -1,5 +1,7 @@
 //! Signatures of reasoning: the `encrypted_content` of a `reasoning` item.
 
+use super::Responses;
+use crate::formats::SignatureCodec;
 use crate::formats::signatures::{is_wrapped_signature, remove_elements};
 use crate::json::{Edit, RawJson, decode_json, from_json};
 use crate::model::{FieldLocation, Issuer, Losses, Signature, Text};
@@ -33,14 +35,16 @@ from_json! {
     }
 }
 
-/// Strips the reasoning items whose signature another format issued, which an upstream of this one would refuse.
-pub(super) fn strip_foreign(body: &str, losses: &mut Losses) -> Vec<Edit> {
-    let request: SignedInput<'_> = decode_json(body).unwrap_or_default();
-    let report = |turn| losses.dropped(FieldLocation::Turn { turn: Some(turn) });
-    let input = request.input;
-    let edit = input
-        .and_then(|input| remove_elements(input, body.as_bytes(), has_foreign_signature, report));
-    edit.into_iter().collect()
+impl SignatureCodec for Responses {
+    fn strip_foreign_signatures(&self, body: &str, losses: &mut Losses) -> Vec<Edit> {
+        let request: SignedInput<'_> = decode_json(body).unwrap_or_default();
+        let report = |turn| losses.dropped(FieldLocation::Turn { turn: Some(turn) });
+        let input = request.input;
+        let edit = input.and_then(|input| {
+            remove_elements(input, body.as_bytes(), has_foreign_signature, report)
+        });
+        edit.into_iter().collect()
+    }
 }
 
 fn has_foreign_signature(item: &str) -> bool {

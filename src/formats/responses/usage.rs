@@ -2,7 +2,6 @@
 
 use serde::Serialize;
 
-use crate::formats::decode_response_body;
 use crate::formats::token_count::TokenCount;
 use crate::json::from_json;
 use crate::model::Usage;
@@ -28,19 +27,6 @@ from_json! {
     struct ReceivedOutputDetails {
         "reasoning_tokens" => reasoning_tokens: Option<TokenCount>,
     }
-}
-
-from_json! {
-    /// A response of which only the counts are read.
-    struct CountedResponse {
-        "usage" => usage: Option<ReceivedUsage>,
-    }
-}
-
-/// Decodes the counts of a response, whatever else it holds.
-pub(super) fn reported_usage(body: &[u8]) -> Option<Usage> {
-    let response: CountedResponse = decode_response_body(body).ok()?;
-    response.usage.as_ref().map(ReceivedUsage::decode)
 }
 
 impl ReceivedUsage {

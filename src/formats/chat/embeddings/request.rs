@@ -4,14 +4,14 @@ use std::sync::LazyLock;
 
 use serde::Serialize;
 
-use crate::formats::chat::passthrough::decode_model_name;
 use crate::formats::dearer_setting::{DEARER_FIELDS, USUAL_VALUES};
 use crate::formats::embedding_codec::check_count;
 use crate::formats::json_bytes::to_json_bytes;
 use crate::formats::other_model::names_model;
 use crate::formats::token_input::TokenInput;
 use crate::formats::{
-    EmbeddingSummary, ModelField, RequestFindings, UpstreamTarget, decode_unique_fields,
+    EmbeddingSummary, ModelField, RequestFindings, UpstreamTarget, decode_model_name,
+    decode_unique_fields,
 };
 use crate::json::{FieldIndex, Fields, JsonReader, KnownFields, NO_FIELDS, Node, RawJson};
 use crate::model::{ApiError, EmbeddingRequest, FieldLocation, Json, Losses, Text};
@@ -51,7 +51,6 @@ pub(super) fn summarize(
             &["dimensions"],
         ],
     )?;
-    let model = model.value().map(|raw| decode_model_name(body, raw));
     let encoding = encoding.value().and_then(RawJson::text);
     let encoding = encoding.as_deref();
     let text = str::from_utf8(body).unwrap_or_default();
@@ -69,7 +68,7 @@ pub(super) fn summarize(
         check_count("input", input.inputs)?;
         summary.inputs = Some(input.inputs);
     }
-    Ok((model.transpose()?, summary))
+    Ok((decode_model_name(body, &model)?, summary))
 }
 
 /// Returns what decides access and money.

@@ -10,8 +10,10 @@ mod turns;
 
 use serde_json::{Value, json};
 
-use super::request::decode_request;
-use crate::formats::{Capabilities, Framing, RequestHead, ResponseOptions, UpstreamTarget};
+use super::Chat;
+use crate::formats::{
+    Capabilities, Framing, RequestCodec, RequestHead, ResponseOptions, UpstreamTarget,
+};
 use crate::model::{
     Action, ApiError, Arguments, Call, Choice, Citation, FieldLocation, Finish, Format, Issuer,
     Logprob, Losses, Media, Part, PartKind, Request, Response, Setting, Signature, Source,
@@ -22,7 +24,8 @@ use crate::model::{
 fn decode(body: &Value, check: impl FnOnce(Request<'_>, Vec<String>)) {
     let bytes = body.to_string();
     let mut losses = Losses::default();
-    let request = decode_request(bytes.as_bytes(), &mut losses)
+    let request = Chat
+        .decode_request(&RequestHead::default(), bytes.as_bytes(), &mut losses)
         .unwrap_or_else(|api_error| panic!("{body}: {api_error:?}"));
     let paths = losses.0.iter().map(|loss| match &loss.location {
         FieldLocation::Path(path) if loss.action == Action::Dropped => path.to_string(),
@@ -34,7 +37,11 @@ fn decode(body: &Value, check: impl FnOnce(Request<'_>, Vec<String>)) {
 /// The error of a request that must not be decoded.
 fn rejected(body: &Value) -> ApiError {
     let bytes = body.to_string();
-    match decode_request(bytes.as_bytes(), &mut Losses::default()) {
+    match Chat.decode_request(
+        &RequestHead::default(),
+        bytes.as_bytes(),
+        &mut Losses::default(),
+    ) {
         Ok(request) => panic!("{body} was taken: {request:?}"),
         Err(api_error) => {
             assert_eq!(api_error.status, 400);

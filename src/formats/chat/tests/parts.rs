@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use super::{
     decode_turns, encoded, messages, native, part, rejected, rejected_location, responses,
 };
-use crate::formats::chat::request::decode_request;
+use crate::formats::chat::Chat;
+use crate::formats::{RequestCodec as _, RequestHead};
 use crate::model::{Action, Detail, FieldLocation, Format, Losses, PartKind, Setting, Source};
 
 #[test]
@@ -50,7 +51,9 @@ fn media_of_a_user_message_are_decoded() {
 #[test]
 fn image_data_is_borrowed_from_the_body() {
     let body = br#"{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}}]}]}"#;
-    let request = decode_request(body, &mut Losses::default()).expect("a request");
+    let request = Chat
+        .decode_request(&RequestHead::default(), body, &mut Losses::default())
+        .expect("a request");
     let PartKind::Media(media) = &request.turns[0].parts[0].kind else {
         panic!("{request:?}");
     };

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{call, choice, full_response, options, response, signature, text};
-use crate::formats::chat::response::{decode_response, encode_response};
+use crate::formats::ResponseCodec as _;
+use crate::formats::chat::Chat;
 use crate::formats::ids::call_id;
 use crate::model::{
     Action, ApiError, ApiErrorKind, Arguments, Finish, Issuer, Losses, Media, PartKind, Response,
@@ -13,14 +14,16 @@ use crate::model::{
 fn decode(body: &Value, check: impl FnOnce(Response<'_>, Vec<Action>)) {
     let bytes = serde_json::to_vec(body).expect("JSON");
     let mut losses = Losses::default();
-    let response = decode_response(&bytes, &mut losses)
+    let response = Chat
+        .decode_response(&bytes, &mut losses)
         .unwrap_or_else(|api_error| panic!("{body}: {api_error:?}"));
     check(response, losses.0.iter().map(|loss| loss.action).collect());
 }
 
 fn decode_failure(body: &Value) -> ApiError {
     let bytes = serde_json::to_vec(body).expect("JSON");
-    decode_response(&bytes, &mut Losses::default()).expect_err("an error")
+    Chat.decode_response(&bytes, &mut Losses::default())
+        .expect_err("an error")
 }
 
 fn completion(message: Value, finish: Value) -> Value {
@@ -229,12 +232,8 @@ fn an_error_inside_of_a_success_is_an_error() {
 }
 
 fn encoded(response: &Response<'_>) -> Value {
-    serde_json::from_slice(&encode_response(
-        response,
-        &options(),
-        &mut Losses::default(),
-    ))
-    .expect("JSON")
+    serde_json::from_slice(&Chat.encode_response(response, &options(), &mut Losses::default()))
+        .expect("JSON")
 }
 
 #[test]
@@ -244,12 +243,8 @@ fn a_text_response_has_every_field_in_the_usual_order() {
         Finish::Stop,
     )]);
     assert_eq!(
-        String::from_utf8(encode_response(
-            &completion,
-            &options(),
-            &mut Losses::default()
-        ))
-        .expect("text"),
+        String::from_utf8(Chat.encode_response(&completion, &options(), &mut Losses::default()))
+            .expect("text"),
         concat!(
             r#"{"id":"chatcmpl-1","object":"chat.completion","created":1760000000,"model":"options","#,
             r#""choices":[{"index":0,"message":{"role":"assistant","content":"Hi there.","refusal":null},"#,
@@ -269,7 +264,7 @@ fn the_identity_falls_back_to_the_request_and_unknown_usage_is_left_out() {
     completion.id = "".into();
     let mut unnamed = options();
     unnamed.model.clear();
-    let body: Value = serde_json::from_slice(&encode_response(
+    let body: Value = serde_json::from_slice(&Chat.encode_response(
         &completion,
         &unnamed,
         &mut Losses::default(),

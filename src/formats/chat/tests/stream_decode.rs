@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{choice, options, response, signature};
-use crate::formats::chat::response::{decode_response, encode_response};
+use crate::formats::ResponseCodec as _;
+use crate::formats::chat::Chat;
 use crate::formats::chat::stream::{ChatStreamDecoder, ChatStreamEncoder};
 use crate::formats::{StreamDecoder, StreamEncoder};
 use crate::model::{
@@ -244,8 +245,10 @@ fn a_response_round_trips_through_its_own_format() {
         ..Usage::default()
     });
 
-    let body = encode_response(&completion, &options(), &mut Losses::default());
-    let result = decode_response(&body, &mut Losses::default()).expect("a completion");
+    let body = Chat.encode_response(&completion, &options(), &mut Losses::default());
+    let result = Chat
+        .decode_response(&body, &mut Losses::default())
+        .expect("a completion");
     assert_eq!(
         (&result.choices, result.usage),
         (&completion.choices, completion.usage)

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{call, choice, full_response, options, response, signature, text};
-use crate::formats::chat::response::encode_response;
+use crate::formats::ResponseCodec as _;
+use crate::formats::chat::Chat;
 use crate::formats::chat::stream::ChatStreamEncoder;
 use crate::formats::{ResponseOptions, StreamEncoder as _};
 use crate::model::{
@@ -287,7 +288,7 @@ fn a_stream_holds_the_same_as_the_json_response() {
     let short = response(vec![choice(vec![text("a"), call(None, " ")], Finish::Stop)]);
     let cut = response(vec![choice(vec![call(Some("c"), "{\"x")], Finish::Length)]);
     for response in [full_response(), short, cut, response(vec![])] {
-        let complete: Value = serde_json::from_slice(&encode_response(
+        let complete: Value = serde_json::from_slice(&Chat.encode_response(
             &response,
             &options(),
             &mut Losses::default(),

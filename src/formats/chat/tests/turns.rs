@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{decode_turns, encoded, messages, part, responses, signature, translate};
-use crate::formats::chat::field_paths::path_of;
+use crate::formats::FieldPaths as _;
+use crate::formats::chat::Chat;
 use crate::model::{
     Action, Arguments, FieldLocation, Format, Issuer, PartKind, Role, Setting, Signature, ToolKind,
     Turn,
@@ -315,6 +316,6 @@ fn locations_have_the_paths_of_the_format() {
         (FieldLocation::Setting(Setting::Choices), "n"),
         (FieldLocation::Path("logit_bias".into()), "logit_bias"),
     ] {
-        assert_eq!(path_of(&location), path);
+        assert_eq!(Chat.path_of(&location), path);
     }
 }

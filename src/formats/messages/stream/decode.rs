@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::mem::take;
 
 use crate::formats::block_sequencer::{BlockKey, BlockSequencer};
+use crate::formats::messages::Messages;
 use crate::formats::messages::citations::decode_streamed_citation;
-use crate::formats::messages::error;
 use crate::formats::messages::stop_reason::finish_of;
 use crate::formats::messages::usage::RawMessagesUsage;
-use crate::formats::{StreamDecoder, decode_event_data};
+use crate::formats::{ErrorCodec, StreamDecoder, decode_event_data};
 use crate::json::{RawJson, from_json};
 use crate::model::{
     ApiError, Block, Citation, Delta, Event, Finish, Issuer, Signature, Text, ToolKind, Usage,
@@ -141,7 +141,7 @@ impl StreamDecoder for MessagesStreamDecoder {
             "content_block_stop" => self.decode_block_stop(event.index, out),
             "message_delta" => self.decode_message_delta(event.delta),
             "message_stop" => self.decode_stop(out)?,
-            "error" => return Err(error::decode(200, data.as_bytes())),
+            "error" => return Err(Messages.decode_error(200, data.as_bytes())),
             // `ping`, and events that the format may add.
             _ => {}
         }

@@ -15,7 +15,8 @@ mod turns;
 use serde_json::{Value, json};
 
 use crate::formats::{
-    Capabilities, Codec as _, Framing, RequestHead, ResponseOptions, UpstreamTarget,
+    Capabilities, Framing, RequestCodec as _, RequestHead, ResponseCodec as _, ResponseOptions,
+    UpstreamTarget,
 };
 use crate::model::{
     Action, ApiError, Arguments, Call, Choice, FieldLocation, Finish, Format, Losses, Media, Part,

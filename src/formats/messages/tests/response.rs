@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{call, encode, options, response, text};
-use crate::formats::Codec as _;
+use crate::formats::ResponseCodec as _;
 use crate::formats::messages::Messages;
 use crate::model::{
     Action, ApiError, ApiErrorKind, Arguments, Call, Citation, Finish, Issuer, Json, Losses, Media,

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::formats::Codec as _;
+use crate::formats::StreamCodec as _;
 use crate::model::{ApiError, Event, Finish, Fold, Issuer, PartKind, Response, Signature, Usage};
 use crate::sse::{SseFrames, SseWriter};
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::stream_grammar::content;
 use super::{call, encode, options, response, text};
-use crate::formats::Codec as _;
+use crate::formats::StreamCodec as _;
 use crate::formats::messages::Messages;
 use crate::model::{
     ApiError, ApiErrorKind, Block, Call, Delta, Event, Finish, Issuer, Media, PartKind, Response,

@@ -9,15 +9,15 @@ use smallvec::SmallVec;
 
 use super::framing::DONE;
 use super::partial_call::PartialCall;
+use crate::formats::native::Native;
 use crate::formats::native::candidate::UpstreamCandidate;
 use crate::formats::native::cited_text::CitedText;
-use crate::formats::native::error;
 use crate::formats::native::finish_reason::{decode_finish_reason, report_decoded_reason};
 use crate::formats::native::grounding::CitationBudget;
 use crate::formats::native::response::NativeUpstreamResponse;
 use crate::formats::native::response_calls::UpstreamFunctionCall;
 use crate::formats::native::response_parts::UpstreamPayload;
-use crate::formats::{StreamDecoder, decode_event_data};
+use crate::formats::{ErrorCodec, StreamDecoder, decode_event_data};
 use crate::model::{
     ApiError, Block, Citation, Delta, Event, Finish, Losses, Media, Signature, Text, ToolKind,
     Usage,
@@ -39,7 +39,7 @@ impl StreamDecoder for NativeStreamDecoder {
         }
         let mut chunk: NativeUpstreamResponse<'_> = decode_event_data(data)?;
         if chunk.error.is_some() {
-            return Err(error::decode_error(200, data.as_bytes()));
+            return Err(Native.decode_error(200, data.as_bytes()));
         }
         let has_no_candidates = chunk.candidates.as_ref().is_none_or(SmallVec::is_empty);
         if let Some(message) = chunk.block_message().filter(|_| has_no_candidates) {

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{call, choice, encode, options, part, parts_of, response, rich, signature, text};
 use crate::formats::native::Native;
-use crate::formats::{Codec as _, Framing};
+use crate::formats::{Framing, ResponseCodec as _};
 use crate::model::{Arguments, Call, Citation, Finish, Issuer, Json, PartKind, ToolKind, Usage};
 
 #[test]

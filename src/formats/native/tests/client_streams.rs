@@ -4,7 +4,9 @@ use serde_json::{Value, json};
 
 use super::{call, choice, encode, options, part, response, rich, text};
 use crate::formats::native::Native;
-use crate::formats::{Codec as _, Framing, InterruptedStream, ResponseObserver, StreamEncoder};
+use crate::formats::{
+    ErrorCodec as _, Framing, InterruptedStream, ResponseObserver, StreamCodec as _, StreamEncoder,
+};
 use crate::model::{
     ApiError, ApiErrorKind, Block, Delta, Event, Finish, PartKind, Response, ToolKind, Usage,
 };

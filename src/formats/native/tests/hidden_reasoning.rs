@@ -3,8 +3,10 @@
 use serde_json::{Value, json};
 
 use super::{call, choice, options, part, parts_of, response, signature, text};
-use crate::formats::native::{Native, signatures};
-use crate::formats::{Codec as _, Framing, ResponseOptions};
+use crate::formats::native::Native;
+use crate::formats::{
+    Framing, ResponseCodec as _, ResponseOptions, SignatureCodec as _, StreamCodec as _,
+};
 use crate::json::replace;
 use crate::model::{
     Call, Citation, Finish, Issuer, Losses, Part, PartKind, Response, Role, Signature,
@@ -182,7 +184,7 @@ fn wrapped_signatures_are_stripped_for_an_upstream_of_this_format() {
         parts.join(", ")
     );
     let mut losses = Losses::default();
-    let edits = signatures::strip_foreign_signatures(&body, &mut losses);
+    let edits = Native.strip_foreign_signatures(&body, &mut losses);
     let stripped = format!(
         r#"{{"contents":[{{"parts":[{{"text":"a"}},{{"text":"b"}},{call}}},{call},"thoughtSignature":"own"}}]}}],"a":1}}"#
     );

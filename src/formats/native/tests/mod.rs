@@ -17,7 +17,9 @@ mod validation;
 
 use serde_json::{Value, json};
 
-use crate::formats::{Codec as _, Framing, RequestHead, ResponseOptions};
+use crate::formats::{
+    Framing, RequestCodec as _, RequestHead, ResponseCodec as _, ResponseOptions,
+};
 use crate::model::{
     Action, ApiError, Arguments, Call, Choice, Citation, FieldLocation, Finish, Issuer, Logprob,
     Losses, Media, Part, PartKind, Request, Response, Signature, Source, ToolKind,

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::translated::{ReportedLosses, contents, encode};
-use crate::formats::Codec as _;
+use crate::formats::FieldPaths as _;
 use crate::formats::native::Native;
 use crate::model::{Action, FieldLocation, Format, Setting};
 

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::Losses;
-use crate::formats::Codec as _;
 use crate::formats::native::Native;
+use crate::formats::{ResponseCodec as _, StreamCodec as _};
 use crate::model::{Action, ApiError, Event, FieldLocation, Fold, PartKind, Response};
 
 /// Decodes a JSON response, with the paths of what it lost.

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::upstream::{decode_body, decode_stream, parts, response};
 use super::{Losses, part, rich, signature, text};
-use crate::formats::Codec as _;
+use crate::formats::ResponseCodec as _;
 use crate::formats::native::Native;
 use crate::model::{Action, ApiErrorKind, Arguments, Citation, Finish, Issuer, PartKind};
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::upstream::{decode_body, decode_stream, parts, response};
 use super::{Losses, call, signature, text};
-use crate::formats::Codec as _;
+use crate::formats::StreamCodec as _;
 use crate::formats::native::Native;
 use crate::model::{Block, Delta, Event, Finish, Fold, Issuer, PartKind};
 

@@ -5,7 +5,9 @@ use crate::model::{Action, Depth, Effort, OutputFormat, Thinking};
 
 fn decoded(body: &str) -> (Request<'_>, Vec<String>) {
     let mut losses = Losses::default();
-    let request = decode(body.as_bytes(), false, &mut losses).expect("a valid request");
+    let request = Responses
+        .decode_request(&RequestHead::default(), body.as_bytes(), &mut losses)
+        .expect("a valid request");
     let paths = losses.0.into_iter().map(|loss| match loss.location {
         FieldLocation::Path(path) if loss.action == Action::Dropped => path.into_owned(),
         other => panic!("{other:?}"),
@@ -14,8 +16,13 @@ fn decoded(body: &str) -> (Request<'_>, Vec<String>) {
 }
 
 fn param_of_error(body: &str) -> String {
-    let api_error =
-        decode(body.as_bytes(), false, &mut Losses::default()).expect_err("a bad request");
+    let api_error = Responses
+        .decode_request(
+            &RequestHead::default(),
+            body.as_bytes(),
+            &mut Losses::default(),
+        )
+        .expect_err("a bad request");
     assert_eq!(api_error.status, 400);
     api_error.param.clone().unwrap_or_default()
 }

@@ -16,7 +16,7 @@ fn text(text: &str, annotations: Value) -> Value {
 fn decoded(fields: Value) -> Result<(Response<'static>, Vec<Action>), ApiError> {
     let body = serde_json::to_vec(&fields).expect("JSON").leak();
     let mut losses = Losses::default();
-    let response = decode(body, &mut losses)?;
+    let response = Responses.decode_response(body, &mut losses)?;
     Ok((response, losses.0.iter().map(|loss| loss.action).collect()))
 }
 
@@ -87,7 +87,8 @@ fn failed_responses_are_errors() {
         ApiErrorKind::ContextTooLong
     );
     assert_eq!(
-        decode(b"<html>", &mut Losses::default())
+        Responses
+            .decode_response(b"<html>", &mut Losses::default())
             .expect_err("an error")
             .status,
         502

@@ -35,8 +35,12 @@ fn response<'a>(parts: Vec<PartKind<'a>>, finish: Finish<'a>) -> Response<'a> {
 }
 
 fn encoded(response: &Response<'_>) -> Value {
-    serde_json::from_slice(&encode(response, &options("m-1"), &mut Losses::default()))
-        .expect("JSON")
+    serde_json::from_slice(&Responses.encode_response(
+        response,
+        &options("m-1"),
+        &mut Losses::default(),
+    ))
+    .expect("JSON")
 }
 
 fn text(text: &str) -> PartKind<'_> {
@@ -64,7 +68,7 @@ fn a_response_has_every_required_field() {
         thinking: 20,
         ..Usage::default()
     });
-    let bytes = encode(&response, &options("m-1"), &mut Losses::default());
+    let bytes = Responses.encode_response(&response, &options("m-1"), &mut Losses::default());
     assert_eq!(
         String::from_utf8(bytes).expect("text"),
         concat!(
@@ -84,9 +88,12 @@ fn a_response_has_every_required_field() {
 fn missing_fields_are_filled_from_the_request_except_usage() {
     let mut response = response(Vec::new(), Finish::Stop);
     (response.id, response.created) = ("".into(), 0);
-    let value: Value =
-        serde_json::from_slice(&encode(&response, &options(""), &mut Losses::default()))
-            .expect("JSON");
+    let value: Value = serde_json::from_slice(&Responses.encode_response(
+        &response,
+        &options(""),
+        &mut Losses::default(),
+    ))
+    .expect("JSON");
     assert_eq!(value["id"], "resp_req-1");
     assert_eq!(value["created_at"], 1_760_000_009);
     assert_eq!(value["model"], "upstream-name");
@@ -313,7 +320,7 @@ fn log_probabilities_and_images_are_encoded() {
 fn fields_without_counterpart_are_reported() {
     let actions = |response: &Response<'_>| {
         let mut losses = Losses::default();
-        encode(response, &options("m-1"), &mut losses);
+        Responses.encode_response(response, &options("m-1"), &mut losses);
         losses.0.iter().map(|loss| loss.action).collect::<Vec<_>>()
     };
     for (finish, expected) in [

@@ -2,10 +2,11 @@
 
 use proptest::prelude::*;
 
-use super::super::super::super::response::{decode, encode};
 use super::super::super::ResponsesStreamDecoder;
 use super::*;
+use crate::formats::ResponseCodec as _;
 use crate::formats::StreamDecoder as _;
+use crate::formats::responses::Responses;
 use crate::model::{
     ApiErrorKind, Arguments, Call, Choice, Fold, Losses, Media, Part, PartKind, Response, Source,
 };
@@ -90,9 +91,12 @@ fn unfolded(response: &Response<'_>) -> Vec<Value> {
 #[test]
 fn the_stream_of_a_response_ends_with_its_json() {
     let response = rich();
-    let json: Value =
-        serde_json::from_slice(&encode(&response, &options("m-1"), &mut Losses::default()))
-            .expect("JSON");
+    let json: Value = serde_json::from_slice(&Responses.encode_response(
+        &response,
+        &options("m-1"),
+        &mut Losses::default(),
+    ))
+    .expect("JSON");
     assert_eq!(check(&unfolded(&response)), json);
 }
 
@@ -110,8 +114,10 @@ fn decoded_again(events: &[Value]) -> Response<'static> {
 
 #[test]
 fn a_stream_decodes_to_the_same_response_as_its_json() {
-    let json = encode(&rich(), &options("m-1"), &mut Losses::default());
-    let whole = decode(&json, &mut Losses::default()).expect("a response");
+    let json = Responses.encode_response(&rich(), &options("m-1"), &mut Losses::default());
+    let whole = Responses
+        .decode_response(&json, &mut Losses::default())
+        .expect("a response");
     let mut streamed = decoded_again(&unfolded(&rich()));
     // In a stream, the sources of earlier texts come last.
     streamed.choices[0]
@@ -211,12 +217,12 @@ proptest! {
         events.push(Event::End);
         let mut fold = Fold::default();
         events.iter().for_each(|event| fold.push(event.clone()));
-        let whole = encode(&fold.finish(), &options("m-1"), &mut Losses::default());
+        let whole = Responses.encode_response(&fold.finish(), &options("m-1"), &mut Losses::default());
         let whole: Value = serde_json::from_slice(&whole).expect("JSON");
         let streamed = stream(&events);
         prop_assert_eq!(&check(&streamed), &whole);
         let json = whole.to_string();
-        let whole = decode(json.as_bytes(), &mut Losses::default()).expect("a response");
+        let whole = Responses.decode_response(json.as_bytes(), &mut Losses::default()).expect("a response");
         prop_assert_eq!(decoded_again(&streamed), whole);
     }
 }

@@ -1,0 +1,4 @@
+//! The type that stands for the format: each part of its codec is implemented in the file of its work.
+
+/// The codec of the images format.
+pub(in crate::formats) struct Images;
