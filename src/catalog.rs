@@ -121,18 +121,18 @@ pub fn list(
 ) -> Result<Vec<u8>, ApiError> {
     let query = Query::new(query);
     match shape {
-        Format::Chat | Format::Responses | Format::Images => Ok(chat_list(models)),
         Format::Messages => messages_list(models, &query),
         Format::Native => native_list(models, &query),
+        _ => Ok(chat_list(models)),
     }
 }
 
 /// `GET /v1/models/{id}` and `GET /v1beta/models/{id}`.
 pub fn single(shape: Format, entry: CatalogEntry<'_>) -> Vec<u8> {
     match shape {
-        Format::Chat | Format::Responses | Format::Images => json(&chat_record(entry)),
         Format::Messages => json(&messages_record(entry)),
         Format::Native => json(&native_record(entry)),
+        _ => json(&chat_record(entry)),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The capabilities of an upstream's model, where models of one format differ.
 
+use super::effort::NO_EFFORT;
 use crate::model::{Effort, ImageSize};
 
 /// What a model accepts; the defaults are those of most models of a format.
@@ -218,15 +219,10 @@ impl Capabilities {
         let mut known = Vec::new();
         self.off_effort = false;
         for word in value.split(',').map(str::trim) {
-            match word {
-                "none" => self.off_effort = true,
-                "minimal" => known.push(Effort::Minimal),
-                "low" => known.push(Effort::Low),
-                "medium" => known.push(Effort::Medium),
-                "high" => known.push(Effort::High),
-                "xhigh" => known.push(Effort::ExtraHigh),
-                "max" => known.push(Effort::Max),
-                _ => return Err(format!("efforts: {word} is not an effort")),
+            match Effort::from_name(word) {
+                Some(effort) => known.push(effort),
+                None if word == NO_EFFORT => self.off_effort = true,
+                None => return Err(format!("efforts: {word} is not an effort")),
             }
         }
         known.sort_unstable();

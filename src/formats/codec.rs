@@ -135,10 +135,6 @@ pub trait Passthrough {
     ) -> Result<Vec<Edit>, ApiError> {
         Ok(Vec::new())
     }
-    /// Returns the least output that upstreams of this format can be asked for.
-    fn min_output_tokens(&self) -> u64 {
-        1
-    }
     /// Returns a request's body without the fields that the upstream refuses, and reports the path of each.
     /// `None`: it has none of them.
     fn remove_unsupported(

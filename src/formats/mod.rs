@@ -11,6 +11,7 @@ mod codec;
 mod content_tokens;
 mod conversation_codec;
 mod dearer_setting;
+mod effort;
 mod embedding_codec;
 mod embedding_vector;
 mod endpoints;
@@ -35,6 +36,7 @@ mod request_findings;
 mod request_options;
 mod response_observer;
 mod responses;
+mod settings;
 mod signatures;
 mod text_tokens;
 mod token_count;
@@ -79,6 +81,7 @@ pub use request_options::{
     RequestHead, ResponseOptions, RoutingFields, UpstreamTarget,
 };
 pub use response_observer::{InterruptedStream, Observation, ResponseObserver};
+pub use settings::SettingRule;
 pub use text_tokens::estimate_json_tokens;
 pub use token_counter::{CountTokensRequest, TokenCounter};
 pub use token_input::InputSummary;

@@ -53,9 +53,9 @@ impl Format {
             url::form_urlencoded::byte_serialize(token.as_bytes()).collect()
         };
         let (mut path, parameter) = match self {
-            Format::Chat | Format::Responses | Format::Images => ("/models".to_owned(), "?after="),
             Format::Messages => ("/v1/models?limit=1000".to_owned(), "&after_id="),
             Format::Native => ("/v1beta/models?pageSize=1000".to_owned(), "&pageToken="),
+            _ => ("/models".to_owned(), "?after="),
         };
         if let Some(token) = next {
             path += parameter;

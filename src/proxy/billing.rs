@@ -201,7 +201,7 @@ fn max_output(limit: Option<u64>, attempt: &Attempt) -> u64 {
             false => DEFAULT_OUTPUT_TOKENS,
         }
     });
-    most.max(attempt.upstream.format.codec().min_output_tokens())
+    most.max(attempt.upstream.format.min_output_tokens())
 }
 
 /// The limit of the output to send where the request has none, for a key with a cap: more would not be paid for.

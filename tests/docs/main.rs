@@ -11,6 +11,7 @@ mod modules;
 mod page;
 mod process;
 mod providers;
+mod settings_table;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -35,7 +36,7 @@ fn main() -> ExitCode {
         let name = format!("example {example}");
         trials.push(trial(name, move || page::check_example(&example)));
     }
-    let complete: [(&str, fn()); 7] = [
+    let complete: [(&str, fn()); 8] = [
         ("links resolve", links::check),
         ("every page is in the index", links::check_index),
         ("every key of the config is described", config_keys::check),
@@ -43,6 +44,10 @@ fn main() -> ExitCode {
         ("every preset of a provider is described", providers::check),
         ("every metric and log field is described", metrics::check),
         ("every module is described", modules::check),
+        (
+            "the table of settings is that of the code",
+            settings_table::check,
+        ),
     ];
     for (name, check) in complete {
         trials.push(trial(name.to_owned(), check));

@@ -2,13 +2,13 @@
 
 use super::Chat;
 use crate::formats::FieldPaths;
-use crate::model::{FieldLocation, PartField, Setting};
+use crate::model::{FieldLocation, Format, PartField, Setting};
 
 impl FieldPaths for Chat {
     fn path_of(&self, location: &FieldLocation) -> String {
         match location {
             FieldLocation::Path(path) => path.clone().into_owned(),
-            FieldLocation::Setting(setting) => setting_key(*setting).to_owned(),
+            FieldLocation::Setting(setting) => Format::Chat.setting(*setting).path().to_owned(),
             FieldLocation::Turn { turn: Some(turn) } => format!("messages[{turn}]"),
             FieldLocation::Part {
                 turn: Some(turn),
@@ -60,7 +60,7 @@ pub(super) fn setting_of(name: &str) -> Option<Setting> {
         "modalities" | "audio" => Some(Setting::Audio),
         _ => SETTINGS
             .into_iter()
-            .find(|setting| setting_key(*setting) == name),
+            .find(|setting| Format::Chat.setting(*setting).path() == name),
     }
 }
 
@@ -71,34 +71,5 @@ const fn part_field_suffix(field: PartField) -> &'static str {
         PartField::CallSignature => ".reasoning_details",
         // The format has no field for it.
         PartField::Failure => "",
-    }
-}
-
-const fn setting_key(setting: Setting) -> &'static str {
-    match setting {
-        Setting::MaxTokens => "max_completion_tokens",
-        Setting::Temperature => "temperature",
-        Setting::TopP => "top_p",
-        Setting::TopK => "top_k",
-        Setting::Seed => "seed",
-        Setting::Stop => "stop",
-        Setting::PresencePenalty => "presence_penalty",
-        Setting::FrequencyPenalty => "frequency_penalty",
-        Setting::Choices => "n",
-        Setting::Logprobs => "logprobs",
-        Setting::Thinking => "reasoning_effort",
-        Setting::ToolChoice => "tool_choice",
-        Setting::ParallelTools => "parallel_tool_calls",
-        Setting::OutputFormat => "response_format",
-        Setting::OutputName => "response_format.json_schema.name",
-        Setting::OutputDescription => "response_format.json_schema.description",
-        Setting::Verbosity => "verbosity",
-        Setting::Search => "web_search_options",
-        Setting::CodeExecution => "tools",
-        Setting::User => "user",
-        Setting::CacheKey => "prompt_cache_key",
-        Setting::ServiceTier => "service_tier",
-        Setting::Metadata => "metadata",
-        Setting::Images | Setting::Image(_) | Setting::Audio => "modalities",
     }
 }

@@ -1,6 +1,4 @@
-//! Checks that the decoders of a request share: required fields, enumerations, ranges.
-
-use std::ops::RangeInclusive;
+//! Checks that the decoders of a request share: required fields, enumerations, objects.
 
 use crate::json::{Fields, Node, Path};
 use crate::model::{ApiError, Json};
@@ -33,36 +31,5 @@ pub(super) fn object<'a>(node: Node<'a, '_>) -> Result<Json<'a>, ApiError> {
     match node.value {
         Json::Object(_) => Ok(node.value),
         _ => Err(node.wrong("an object")),
-    }
-}
-
-/// Takes an optional number and checks its range.
-pub(super) fn number_in(
-    fields: &mut Fields<'_, '_>,
-    key: &str,
-    range: RangeInclusive<f64>,
-) -> Result<Option<f64>, ApiError> {
-    let value = fields.f64(key)?;
-    if value.is_some_and(|value| !range.contains(&value)) {
-        let expected = format!("a number_in from {} to {}", range.start(), range.end());
-        return Err(Path::Key(&fields.path, key).wrong(&expected));
-    }
-    Ok(value)
-}
-
-/// Takes an optional integer and checks its range.
-pub(super) fn integer_in(
-    fields: &mut Fields<'_, '_>,
-    key: &str,
-    range: RangeInclusive<u64>,
-) -> Result<Option<u64>, ApiError> {
-    let value = fields.i64(key)?;
-    let Some(value) = value else { return Ok(None) };
-    match u64::try_from(value) {
-        Ok(value) if range.contains(&value) => Ok(Some(value)),
-        _ => {
-            let expected = format!("an integer from {} to {}", range.start(), range.end());
-            Err(Path::Key(&fields.path, key).wrong(&expected))
-        }
     }
 }

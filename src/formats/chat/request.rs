@@ -81,7 +81,7 @@ impl RequestCodec for Chat {
             tool_choice: encode_tool_choice(request, losses),
             parallel_tool_calls: encode_parallel_tool_calls(request, capabilities, losses),
             response_format: encode_response_format(&output.format, losses),
-            sampling: encode_sampling(&request.sampling, capabilities, losses),
+            sampling: encode_sampling(request, capabilities, losses),
             reasoning_effort: encode_reasoning_effort(request.thinking, capabilities, losses),
             verbosity: output.verbosity.as_deref(),
             modalities: encode_modalities(output, losses),

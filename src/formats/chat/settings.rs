@@ -1,44 +1,52 @@
 //! Sampling parameters, reasoning effort and the switch for parallel tool calls.
 
-use std::ops::RangeInclusive;
-
 use serde::Serialize;
 
-use super::reader::{integer_in, number_in, one_of};
 use crate::formats::Capabilities;
+use crate::formats::effort::{NO_EFFORT, decode_effort};
+use crate::formats::settings::{SAMPLING, TOP_LOGPROBS, decode_count_in, report_set};
 use crate::json::{Fields, Path};
 use crate::model::{
-    ApiError, Depth, Effort, FieldLocation, Json, Losses, Request, Sampling, Setting,
+    ApiError, Depth, Effort, FieldLocation, Format, Json, Losses, Request, Sampling, Setting,
     SettingAliases, Text, Thinking,
 };
 
-/// The range of `max_completion_tokens`.
-const MAX_TOKENS_RANGE: RangeInclusive<u64> = 1..=u32::MAX as u64;
+/// The older name of `max_completion_tokens`.
+const OLDER_MAX_TOKENS: &str = "max_tokens";
 /// The largest number of stop sequences.
 const MAX_STOPS: usize = 4;
+/// What models refuse that take no sampling parameters.
+const REFUSED_BY_REASONING_MODELS: [Setting; 5] = [
+    Setting::Temperature,
+    Setting::TopP,
+    Setting::Stop,
+    Setting::PresencePenalty,
+    Setting::FrequencyPenalty,
+];
 
 /// Decodes the sampling parameters of a request.
 pub(super) fn decode_sampling<'a>(
     fields: &mut Fields<'a, '_>,
     aliases: &mut SettingAliases,
 ) -> Result<Sampling<'a>, ApiError> {
-    let mut max_tokens = integer_in(fields, "max_completion_tokens", MAX_TOKENS_RANGE)?;
+    let rule = |setting| Format::Chat.setting(setting);
+    let mut max_tokens = rule(Setting::MaxTokens).decode_count(fields)?;
     if max_tokens.is_none() {
-        max_tokens = integer_in(fields, "max_tokens", MAX_TOKENS_RANGE)?;
-        aliases.max_tokens = max_tokens.map(|_| "max_tokens");
+        max_tokens = rule(Setting::MaxTokens).decode_count_at(fields, OLDER_MAX_TOKENS)?;
+        aliases.max_tokens = max_tokens.map(|_| OLDER_MAX_TOKENS);
     }
     let sampling = Sampling {
         max_tokens,
-        temperature: number_in(fields, "temperature", 0.0..=2.0)?,
-        top_p: number_in(fields, "top_p", 0.0..=1.0)?,
+        temperature: rule(Setting::Temperature).decode_number(fields)?,
+        top_p: rule(Setting::TopP).decode_number(fields)?,
         top_k: None,
-        choices: to_u32(integer_in(fields, "n", 1..=128)?),
+        choices: to_u32(rule(Setting::Choices).decode_count(fields)?),
         stop: decode_stop(fields)?,
         seed: fields.i64("seed")?,
-        presence_penalty: number_in(fields, "presence_penalty", -2.0..=2.0)?,
-        frequency_penalty: number_in(fields, "frequency_penalty", -2.0..=2.0)?,
+        presence_penalty: rule(Setting::PresencePenalty).decode_number(fields)?,
+        frequency_penalty: rule(Setting::FrequencyPenalty).decode_number(fields)?,
         logprobs: fields.bool("logprobs")?.unwrap_or(false),
-        top_logprobs: to_u32(integer_in(fields, "top_logprobs", 0..=20)?),
+        top_logprobs: to_u32(decode_count_in(fields, "top_logprobs", TOP_LOGPROBS)?),
     };
     if !sampling.logprobs && sampling.top_logprobs.is_some_and(|top| top > 0) {
         return Err(Path::Key(&fields.path, "top_logprobs").wrong("`logprobs` to be true with it"));
@@ -58,7 +66,7 @@ pub(super) struct ChatSampling<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     top_p: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    n: Option<u32>,
+    n: Option<u64>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     stop: &'a [Text<'a>],
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -75,19 +83,17 @@ pub(super) struct ChatSampling<'a> {
 
 /// Encodes the sampling parameters that the upstream accepts.
 pub(super) fn encode_sampling<'a>(
-    sampling: &'a Sampling<'_>,
+    request: &'a Request<'_>,
     capabilities: &Capabilities,
     losses: &mut Losses,
 ) -> ChatSampling<'a> {
-    let max_tokens = sampling
-        .max_tokens
-        .map(|tokens| clamp_to(tokens, MAX_TOKENS_RANGE, Setting::MaxTokens, losses));
-    let choices = sampling
-        .choices
-        .map(|count| clamp_to(count, 1..=128, Setting::Choices, losses));
-    if sampling.top_k.is_some() {
-        losses.dropped(FieldLocation::Setting(Setting::TopK));
-    }
+    let sampling = &request.sampling;
+    let mut fit = |setting, count: Option<u64>| {
+        count.map(|count| Format::Chat.fit_count(setting, count, losses))
+    };
+    let max_tokens = fit(Setting::MaxTokens, sampling.max_tokens);
+    let choices = fit(Setting::Choices, sampling.choices.map(u64::from));
+    Format::Chat.report_dropped(&SAMPLING, request, losses);
     let mut encoded = ChatSampling {
         n: choices,
         seed: sampling.seed,
@@ -101,23 +107,7 @@ pub(super) fn encode_sampling<'a>(
         encoded.max_completion_tokens = max_tokens;
     }
     if !capabilities.sampling {
-        for (is_set, setting) in [
-            (sampling.temperature.is_some(), Setting::Temperature),
-            (sampling.top_p.is_some(), Setting::TopP),
-            (!sampling.stop.is_empty(), Setting::Stop),
-            (
-                sampling.presence_penalty.is_some(),
-                Setting::PresencePenalty,
-            ),
-            (
-                sampling.frequency_penalty.is_some(),
-                Setting::FrequencyPenalty,
-            ),
-        ] {
-            if is_set {
-                losses.dropped(FieldLocation::Setting(setting));
-            }
-        }
+        report_set(REFUSED_BY_REASONING_MODELS, request, losses);
         return encoded;
     }
     encoded.temperature = sampling.temperature;
@@ -154,42 +144,15 @@ fn decode_stop<'a>(fields: &mut Fields<'a, '_>) -> Result<Vec<Text<'a>>, ApiErro
     Ok(stops)
 }
 
-/// Moves a number to the nearest value that the format accepts.
-fn clamp_to<N: Ord + Copy>(
-    number: N,
-    range: RangeInclusive<N>,
-    setting: Setting,
-    losses: &mut Losses,
-) -> N {
-    let clamped = number.clamp(*range.start(), *range.end());
-    if clamped != number {
-        losses.approximated(FieldLocation::Setting(setting));
-    }
-    clamped
-}
-
 /// Narrows a number whose range has been checked.
 fn to_u32(value: Option<u64>) -> Option<u32> {
     value.and_then(|value| u32::try_from(value).ok())
 }
 
-/// The values of `reasoning_effort`.
-const EFFORTS: [(&str, Depth); 7] = [
-    ("none", Depth::Off),
-    ("minimal", Depth::Effort(Effort::Minimal)),
-    ("low", Depth::Effort(Effort::Low)),
-    ("medium", Depth::Effort(Effort::Medium)),
-    ("high", Depth::Effort(Effort::High)),
-    ("xhigh", Depth::Effort(Effort::ExtraHigh)),
-    ("max", Depth::Effort(Effort::Max)),
-];
-
 /// Decodes `reasoning_effort`.
 pub(super) fn decode_reasoning_effort(fields: &mut Fields<'_, '_>) -> Result<Thinking, ApiError> {
-    let depth = match fields.node("reasoning_effort") {
-        Some(node) => Some(one_of(node, &EFFORTS)?),
-        None => None,
-    };
+    let depth = fields.node("reasoning_effort").map(decode_effort);
+    let depth = depth.transpose()?;
     Ok(Thinking { depth, show: None })
 }
 
@@ -207,11 +170,11 @@ pub(super) fn encode_reasoning_effort(
         }
         Some(Depth::Off) if capabilities.off_effort => {
             report_shown_reasoning(thinking, losses);
-            return Some("none");
+            return Some(NO_EFFORT);
         }
         Some(Depth::Off) => (Effort::Minimal, false),
         Some(Depth::Effort(effort)) => (effort, true),
-        Some(Depth::Budget(tokens)) => (effort_of_budget(tokens), false),
+        Some(Depth::Budget(tokens)) => (Effort::of_budget(tokens), false),
     };
     if capabilities.efforts.as_deref() == Some(&[]) {
         losses.dropped(LOCATION);
@@ -223,34 +186,13 @@ pub(super) fn encode_reasoning_effort(
     } else {
         losses.approximated(LOCATION);
     }
-    Some(effort_name(nearest))
+    Some(nearest.name())
 }
 
 /// Reports that the client wants to see the reasoning: the format has no field for that.
 fn report_shown_reasoning(thinking: Thinking, losses: &mut Losses) {
     if thinking.show == Some(true) {
         losses.dropped(FieldLocation::Setting(Setting::Thinking));
-    }
-}
-
-/// The effort that stands for a budget of thinking tokens.
-const fn effort_of_budget(budget: u64) -> Effort {
-    match budget {
-        0..=1024 => Effort::Low,
-        1025..=8192 => Effort::Medium,
-        _ => Effort::High,
-    }
-}
-
-/// The name of an effort in a request body.
-const fn effort_name(effort: Effort) -> &'static str {
-    match effort {
-        Effort::Minimal => "minimal",
-        Effort::Low => "low",
-        Effort::Medium => "medium",
-        Effort::High => "high",
-        Effort::ExtraHigh => "xhigh",
-        Effort::Max => "max",
     }
 }
 

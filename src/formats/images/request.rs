@@ -8,10 +8,11 @@ use super::Images;
 use super::input_image::{EncodedInputImage, encode_input_image};
 use super::parameters::{ImageParameters, decode_parameters};
 use crate::formats::json_bytes::to_json_bytes;
+use crate::formats::settings::{LABELS, SAMPLING};
 use crate::formats::{RequestCodec, RequestHead, UpstreamTarget};
 use crate::model::{
-    ApiError, Depth, FieldLocation, ImageOptions, ImageSetting, ImageSize, Labels, Losses, Media,
-    Output, OutputFormat, Part, PartKind, Request, Role, Sampling, Setting, Turn,
+    ApiError, FieldLocation, Format, ImageOptions, ImageSetting, ImageSize, Labels, Losses, Media,
+    Output, Part, PartKind, Request, Role, Sampling, Setting, Turn,
 };
 
 impl RequestCodec for Images {
@@ -240,43 +241,17 @@ fn encode_size(
 
 /// Reports the settings that the format does not have.
 fn report_unsupported(request: &Request<'_>, losses: &mut Losses) {
-    let sampling = &request.sampling;
-    let labels = &request.labels;
-    let thinks = !matches!(
-        request.thinking.depth,
-        None | Some(Depth::Off | Depth::Dynamic)
-    );
-    let has_shape = !matches!(request.output.format, OutputFormat::Text);
-    for (present, setting) in [
-        (sampling.max_tokens.is_some(), Setting::MaxTokens),
-        (sampling.temperature.is_some(), Setting::Temperature),
-        (sampling.top_p.is_some(), Setting::TopP),
-        (sampling.top_k.is_some(), Setting::TopK),
-        (sampling.seed.is_some(), Setting::Seed),
-        (!sampling.stop.is_empty(), Setting::Stop),
-        (
-            sampling.presence_penalty.is_some(),
-            Setting::PresencePenalty,
-        ),
-        (
-            sampling.frequency_penalty.is_some(),
-            Setting::FrequencyPenalty,
-        ),
-        (sampling.logprobs, Setting::Logprobs),
-        (thinks, Setting::Thinking),
-        (request.tool_choice.is_some(), Setting::ToolChoice),
-        (has_shape, Setting::OutputFormat),
-        (request.output.verbosity.is_some(), Setting::Verbosity),
-        (request.search.is_some(), Setting::Search),
-        (request.code_execution, Setting::CodeExecution),
-        (labels.cache_key.is_some(), Setting::CacheKey),
-        (labels.service_tier.is_some(), Setting::ServiceTier),
-        (labels.metadata.is_some(), Setting::Metadata),
-    ] {
-        if present {
-            losses.dropped(FieldLocation::Setting(setting));
-        }
-    }
+    const WITHOUT_FIELD: [Setting; 6] = [
+        Setting::Thinking,
+        Setting::ToolChoice,
+        Setting::OutputFormat,
+        Setting::Verbosity,
+        Setting::Search,
+        Setting::CodeExecution,
+    ];
+    Format::Images.report_dropped(&SAMPLING, request, losses);
+    Format::Images.report_dropped(&WITHOUT_FIELD, request, losses);
+    Format::Images.report_dropped(&LABELS, request, losses);
     for tool in &request.tools {
         losses.dropped(FieldLocation::Tool { tool: tool.at });
     }

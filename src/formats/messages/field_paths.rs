@@ -2,13 +2,13 @@
 
 use super::Messages;
 use crate::formats::FieldPaths;
-use crate::model::{FieldLocation, PartField, Setting};
+use crate::model::{FieldLocation, Format, PartField};
 
 impl FieldPaths for Messages {
     fn path_of(&self, location: &FieldLocation) -> String {
         match location {
             FieldLocation::Path(path) => path.to_string(),
-            FieldLocation::Setting(setting) => setting_path(*setting).to_owned(),
+            FieldLocation::Setting(setting) => Format::Messages.setting(*setting).path().to_owned(),
             FieldLocation::Turn { turn } => turn_path(*turn),
             FieldLocation::Part { turn, part: None } => match turn {
                 Some(_) => format!("{}.content", turn_path(*turn)),
@@ -50,35 +50,4 @@ const fn field_suffix(field: PartField) -> &'static str {
 
 fn turn_path(turn: Option<u32>) -> String {
     turn.map_or_else(|| "system".to_owned(), |turn| format!("messages[{turn}]"))
-}
-
-/// The path of a setting. Settings that the format does not have keep their usual names.
-const fn setting_path(setting: Setting) -> &'static str {
-    match setting {
-        Setting::MaxTokens => "max_tokens",
-        Setting::Temperature => "temperature",
-        Setting::TopP => "top_p",
-        Setting::TopK => "top_k",
-        Setting::Seed => "seed",
-        Setting::Stop => "stop_sequences",
-        Setting::PresencePenalty => "presence_penalty",
-        Setting::FrequencyPenalty => "frequency_penalty",
-        Setting::Choices => "n",
-        Setting::Logprobs => "logprobs",
-        Setting::Thinking => "thinking",
-        Setting::ToolChoice => "tool_choice",
-        Setting::ParallelTools => "tool_choice.disable_parallel_tool_use",
-        // The output format has neither a name nor a description.
-        Setting::OutputFormat | Setting::OutputName | Setting::OutputDescription => {
-            "output_config.format"
-        }
-        Setting::Verbosity => "verbosity",
-        Setting::Search | Setting::CodeExecution => "tools",
-        Setting::User => "metadata.user_id",
-        Setting::CacheKey => "prompt_cache_key",
-        Setting::ServiceTier => "service_tier",
-        Setting::Metadata => "metadata",
-        // The model alone decides what a response is made of.
-        Setting::Images | Setting::Image(_) | Setting::Audio => "model",
-    }
 }

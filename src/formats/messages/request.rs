@@ -8,7 +8,7 @@ use super::error::{THREAD, THREAD_UNSUPPORTED};
 use super::output_config::{OutputConfig, decode_output_config, encode_output_format};
 use super::settings::{
     MessagesMetadata, MessagesSampling, decode_labels, decode_sampling, encode_metadata,
-    encode_sampling, encode_service_tier, encode_stop_sequences, report_unsupported,
+    encode_sampling, encode_service_tier, encode_stop_sequences,
 };
 use super::thinking::{MessagesThinking, decode_thinking, encode_thinking};
 use super::tool_choice::MessagesToolChoice;
@@ -16,9 +16,10 @@ use super::tools::{MessagesTool, decode_tools, encode_tools};
 use super::turn_order::MessagesTurn;
 use super::turns::{decode_turns, encode_turns};
 use crate::formats::json_bytes::to_json_bytes;
+use crate::formats::settings::SAMPLING;
 use crate::formats::{RequestCodec, RequestHead, ToolNameRule, UpstreamTarget};
 use crate::json::Fields;
-use crate::model::{ApiError, FieldLocation, Json, Losses, Request, Setting};
+use crate::model::{ApiError, FieldLocation, Format, Json, Losses, Request, Setting};
 
 /// Fields for state that the upstream would have to keep, or servers that it would have to call.
 const STATEFUL: [&str; 3] = ["container", "mcp_servers", THREAD];
@@ -65,13 +66,13 @@ impl RequestCodec for Messages {
         let body = MessagesRequest {
             prompt,
             max_tokens,
-            sampling: encode_sampling(&request.sampling, target, thinks, losses),
+            sampling: encode_sampling(request, target, thinks, losses),
             stop_sequences: encode_stop_sequences(&request.sampling, losses),
-            metadata: encode_metadata(&request.labels, losses),
+            metadata: encode_metadata(request, losses),
             service_tier: encode_service_tier(&request.labels, losses),
             stream: target.stream,
         };
-        report_unsupported(&request.sampling, losses);
+        Format::Messages.report_dropped(&SAMPLING, request, losses);
         Ok(to_json_bytes(&body, request.size()))
     }
 

@@ -2,12 +2,16 @@
 
 use serde::Serialize;
 
+use crate::formats::settings::{LABELS, report_set};
 use crate::formats::{MessagesVersion, UpstreamTarget};
 use crate::json::{Fields, Path};
-use crate::model::{ApiError, FieldLocation, Labels, Losses, Sampling, Setting, Text};
+use crate::model::{
+    ApiError, FieldLocation, Format, Labels, Losses, Request, Sampling, Setting, Text,
+};
 
 /// Decodes `max_tokens`, `stop_sequences` and the sampling parameters.
 pub(super) fn decode_sampling<'a>(fields: &mut Fields<'a, '_>) -> Result<Sampling<'a>, ApiError> {
+    let rule = |setting| Format::Messages.setting(setting);
     let mut stop = Vec::new();
     let max_tokens = fields.u64("max_tokens")?;
     fields.each("stop_sequences", |_, node| {
@@ -17,21 +21,11 @@ pub(super) fn decode_sampling<'a>(fields: &mut Fields<'a, '_>) -> Result<Samplin
     Ok(Sampling {
         max_tokens,
         stop,
-        temperature: decode_fraction(fields, "temperature")?,
-        top_p: decode_fraction(fields, "top_p")?,
+        temperature: rule(Setting::Temperature).decode_number(fields)?,
+        top_p: rule(Setting::TopP).decode_number(fields)?,
         top_k: fields.u64("top_k")?,
         ..Sampling::default()
     })
-}
-
-fn decode_fraction(fields: &mut Fields<'_, '_>, key: &str) -> Result<Option<f64>, ApiError> {
-    let number = fields.f64(key)?;
-    match number {
-        Some(number) if !(0.0..=1.0).contains(&number) => {
-            Err(Path::Key(&fields.path, key).wrong("a number from 0 to 1"))
-        }
-        _ => Ok(number),
-    }
 }
 
 /// The sampling parameters, which the second version of the format no longer has.
@@ -47,42 +41,30 @@ pub(super) struct MessagesSampling {
 
 /// Encodes the sampling parameters that the upstream accepts. `thinks`: the `thinking` setting is on.
 pub(super) fn encode_sampling(
-    sampling: &Sampling<'_>,
+    request: &Request<'_>,
     target: &UpstreamTarget<'_>,
     thinks: bool,
     losses: &mut Losses,
 ) -> MessagesSampling {
     let capabilities = target.capabilities;
-    let allowed = capabilities
+    let is_taken = capabilities
         .messages_sampling
         .unwrap_or(capabilities.messages_version == MessagesVersion::First);
-    // While a model thinks, it accepts neither `temperature` nor `top_k`.
-    let allowed_with_thinking = allowed && !thinks;
-    let mut keep = |setting, present: bool, allowed: bool| {
-        if present && !allowed {
-            losses.dropped(FieldLocation::Setting(setting));
-        }
-        present && allowed
+    let refused: &[Setting] = match (is_taken, thinks) {
+        (true, false) => &[],
+        // While a model thinks, it accepts neither `temperature` nor `top_k`.
+        (true, true) => &[Setting::Temperature, Setting::TopK],
+        (false, _) => &[Setting::Temperature, Setting::TopP, Setting::TopK],
     };
-    let has_temperature = keep(
-        Setting::Temperature,
-        sampling.temperature.is_some(),
-        allowed_with_thinking,
-    );
-    let has_top_p = keep(Setting::TopP, sampling.top_p.is_some(), allowed);
-    let has_top_k = keep(
-        Setting::TopK,
-        sampling.top_k.is_some(),
-        allowed_with_thinking,
-    );
-    let temperature = sampling.temperature.filter(|_| has_temperature);
-    if temperature.is_some_and(|temperature| temperature > 1.0) {
-        losses.approximated(FieldLocation::Setting(Setting::Temperature));
-    }
+    report_set(refused.iter().copied(), request, losses);
+    let takes = |setting| !refused.contains(&setting);
+    let sampling = &request.sampling;
+    let temperature = sampling.temperature.filter(|_| takes(Setting::Temperature));
     MessagesSampling {
-        temperature: temperature.map(|temperature| temperature.min(1.0)),
-        top_p: sampling.top_p.filter(|_| has_top_p),
-        top_k: sampling.top_k.filter(|_| has_top_k),
+        temperature: temperature
+            .map(|number| Format::Messages.fit_number(Setting::Temperature, number, losses)),
+        top_p: sampling.top_p.filter(|_| takes(Setting::TopP)),
+        top_k: sampling.top_k.filter(|_| takes(Setting::TopK)),
     }
 }
 
@@ -97,27 +79,6 @@ pub(super) fn encode_stop_sequences<'a>(
         losses.dropped(FieldLocation::Setting(Setting::Stop));
     }
     accepted
-}
-
-/// Reports the sampling settings that the format does not have.
-pub(super) fn report_unsupported(sampling: &Sampling<'_>, losses: &mut Losses) {
-    for (setting, present) in [
-        (Setting::Seed, sampling.seed.is_some()),
-        (
-            Setting::PresencePenalty,
-            sampling.presence_penalty.is_some(),
-        ),
-        (
-            Setting::FrequencyPenalty,
-            sampling.frequency_penalty.is_some(),
-        ),
-        (Setting::Choices, sampling.choices.is_some_and(|n| n > 1)),
-        (Setting::Logprobs, sampling.logprobs),
-    ] {
-        if present {
-            losses.dropped(FieldLocation::Setting(setting));
-        }
-    }
 }
 
 /// Decodes `metadata` and `service_tier`.
@@ -157,18 +118,11 @@ pub(super) struct MessagesMetadata<'a> {
 
 /// Encodes `metadata`.
 pub(super) fn encode_metadata<'a>(
-    labels: &'a Labels<'_>,
+    request: &'a Request<'_>,
     losses: &mut Losses,
 ) -> Option<MessagesMetadata<'a>> {
-    for (setting, present) in [
-        (Setting::Metadata, labels.metadata.is_some()),
-        (Setting::CacheKey, labels.cache_key.is_some()),
-    ] {
-        if present {
-            losses.dropped(FieldLocation::Setting(setting));
-        }
-    }
-    let user_id = labels.user.as_deref()?;
+    Format::Messages.report_dropped(&LABELS, request, losses);
+    let user_id = request.labels.user.as_deref()?;
     Some(MessagesMetadata { user_id })
 }
 

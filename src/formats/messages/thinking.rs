@@ -8,6 +8,8 @@ use crate::model::{ApiError, Depth, Effort, FieldLocation, Losses, Request, Sett
 
 /// The format's lower limit of `budget_tokens`.
 const MIN_BUDGET: u64 = 1024;
+/// The lowest effort of the format.
+const MIN_EFFORT: Effort = Effort::Low;
 /// The tokens that must remain for the answer beside a thinking budget.
 const MIN_ANSWER: u64 = 1024;
 /// The `max_tokens` that is sent if neither the client nor the configuration sets one.
@@ -84,28 +86,13 @@ fn encode_display(request: &Request<'_>) -> Option<&'static str> {
 
 /// Decodes `output_config.effort`.
 pub(super) fn decode_effort(fields: &mut Fields<'_, '_>) -> Result<Option<Effort>, ApiError> {
-    Ok(match fields.text("effort")?.as_deref() {
-        None => None,
-        Some("low") => Some(Effort::Low),
-        Some("medium") => Some(Effort::Medium),
-        Some("high") => Some(Effort::High),
-        Some("xhigh") => Some(Effort::ExtraHigh),
-        Some("max") => Some(Effort::Max),
-        Some(other) => {
-            let path = Path::Key(&fields.path, "effort");
-            return Err(path.wrong_text("low, medium, high, xhigh or max", other));
-        }
-    })
-}
-
-const fn encode_effort(effort: Effort) -> &'static str {
-    match effort {
-        Effort::Minimal | Effort::Low => "low",
-        Effort::Medium => "medium",
-        Effort::High => "high",
-        Effort::ExtraHigh => "xhigh",
-        Effort::Max => "max",
-    }
+    let Some(word) = fields.text("effort")? else {
+        return Ok(None);
+    };
+    let effort = Effort::from_name(&word).filter(|effort| *effort >= MIN_EFFORT);
+    let path = Path::Key(&fields.path, "effort");
+    let wrong = || path.wrong_text("low, medium, high, xhigh or max", &word);
+    effort.map(Some).ok_or_else(wrong)
 }
 
 /// The `thinking` of a request to an upstream.
@@ -197,38 +184,19 @@ fn encode_as_effort(
         }
         Some(Depth::Off) => {
             losses.approximated(FieldLocation::Setting(Setting::Thinking));
-            Effort::Low
+            MIN_EFFORT
         }
-        // `low` is the lowest effort of the format.
-        Some(Depth::Effort(Effort::Minimal)) => Effort::Low,
-        Some(Depth::Effort(effort)) => effort,
+        Some(Depth::Effort(effort)) => effort.max(MIN_EFFORT),
         Some(Depth::Budget(tokens)) => {
             losses.approximated(FieldLocation::Setting(Setting::Thinking));
-            effort_of_budget(tokens)
+            Effort::of_budget(tokens)
         }
     };
     let supported = capabilities.nearest_effort(requested);
     if supported != requested {
         losses.approximated(FieldLocation::Setting(Setting::Thinking));
     }
-    (adaptive, Some(encode_effort(supported)))
-}
-
-const fn effort_of_budget(tokens: u64) -> Effort {
-    match tokens {
-        0..=1024 => Effort::Low,
-        1025..=8192 => Effort::Medium,
-        _ => Effort::High,
-    }
-}
-
-const fn budget_of_effort(effort: Effort) -> u64 {
-    match effort {
-        Effort::Minimal | Effort::Low => 1024,
-        Effort::Medium => 8192,
-        Effort::High => 24_576,
-        Effort::ExtraHigh | Effort::Max => 32_768,
-    }
+    (adaptive, Some(supported.max(MIN_EFFORT).name()))
 }
 
 /// Encodes the reasoning depth for models that take a token budget.
@@ -245,7 +213,7 @@ fn encode_as_budget(
         }
         None => return None,
         Some(Depth::Off) => return Some(MessagesThinking::Disabled),
-        Some(Depth::Effort(effort)) => budget_of_effort(effort),
+        Some(Depth::Effort(effort)) => effort.budget().max(MIN_BUDGET),
         Some(Depth::Budget(tokens)) => tokens,
         Some(Depth::Dynamic) => {
             losses.approximated(location());

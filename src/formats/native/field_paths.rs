@@ -2,7 +2,7 @@
 
 use super::Native;
 use crate::formats::FieldPaths;
-use crate::model::{FieldLocation, PartField, Setting};
+use crate::model::{FieldLocation, Format, PartField};
 
 /// Packs the position of a function declaration into one number: declarations stand in lists inside
 /// of a list, so the index of the tool goes into the upper 16 bits.
@@ -22,7 +22,7 @@ impl FieldPaths for Native {
         };
         match location {
             FieldLocation::Path(path) => path.clone().into_owned(),
-            FieldLocation::Setting(setting) => setting_path(*setting).to_owned(),
+            FieldLocation::Setting(setting) => Format::Native.setting(*setting).path().to_owned(),
             FieldLocation::Turn { turn } => content(*turn),
             FieldLocation::Part { turn, part: None } => content(*turn),
             FieldLocation::Part {
@@ -57,38 +57,5 @@ const fn part_field_path(field: PartField) -> &'static str {
         PartField::CallSignature => ".thoughtSignature",
         // The format has no detail of a single image.
         PartField::Detail => "",
-    }
-}
-
-/// The path of a setting. A setting that the format lacks has a name too: losses of requests from
-/// other formats may have to be reported under it.
-const fn setting_path(setting: Setting) -> &'static str {
-    match setting {
-        Setting::MaxTokens => "generationConfig.maxOutputTokens",
-        Setting::Temperature => "generationConfig.temperature",
-        Setting::TopP => "generationConfig.topP",
-        Setting::TopK => "generationConfig.topK",
-        Setting::Seed => "generationConfig.seed",
-        Setting::Stop => "generationConfig.stopSequences",
-        Setting::PresencePenalty => "generationConfig.presencePenalty",
-        Setting::FrequencyPenalty => "generationConfig.frequencyPenalty",
-        Setting::Choices => "generationConfig.candidateCount",
-        Setting::Logprobs => "generationConfig.responseLogprobs",
-        Setting::Thinking => "generationConfig.thinkingConfig",
-        Setting::ToolChoice => "toolConfig.functionCallingConfig",
-        Setting::ParallelTools => "toolConfig",
-        // A schema has no name and no description of its own in this format.
-        Setting::OutputFormat | Setting::OutputName | Setting::OutputDescription => {
-            "generationConfig.responseSchema"
-        }
-        Setting::Image(_) => "generationConfig.imageConfig",
-        Setting::Images | Setting::Audio => "generationConfig.responseModalities",
-        Setting::Verbosity => "generationConfig",
-        Setting::Search => "tools.googleSearch",
-        Setting::CodeExecution => "tools.codeExecution",
-        Setting::ServiceTier => "serviceTier",
-        Setting::User => "user",
-        Setting::CacheKey => "cachedContent",
-        Setting::Metadata => "labels",
     }
 }

@@ -14,8 +14,8 @@ use super::thinking_config::{self, ThinkingConfig};
 use crate::formats::Capabilities;
 use crate::json::{Fields, Node};
 use crate::model::{
-    ApiError, FieldLocation, ImageOptions, Json, Losses, Output, OutputFormat, Request, Sampling,
-    Setting, SettingAliases, Text,
+    ApiError, FieldLocation, Format, ImageOptions, Json, Losses, Output, OutputFormat, Request,
+    Sampling, Setting, SettingAliases, Text,
 };
 
 /// Decodes `generationConfig` into the settings of a request.
@@ -42,15 +42,15 @@ pub(super) fn decode_generation_config<'a>(
 #[serde(rename_all = "camelCase")]
 pub(super) struct GenerationConfig<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    max_output_tokens: Option<i32>,
+    max_output_tokens: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     top_p: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    top_k: Option<i32>,
+    top_k: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    seed: Option<i32>,
+    seed: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     presence_penalty: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -142,31 +142,17 @@ fn encode_sampling<'a>(sampling: &'a Sampling<'_>, losses: &mut Losses) -> Gener
     if stop.len() > MAX_STOP_SEQUENCES {
         losses.approximated(FieldLocation::Setting(Setting::Stop));
     }
-    // The format requires at least one token.
-    if sampling.max_tokens == Some(0) {
-        losses.approximated(FieldLocation::Setting(Setting::MaxTokens));
-    }
-    let mut encode_count = |number: Option<u64>, setting| {
-        let number = number?;
-        encode_int32(i64::try_from(number).unwrap_or(i64::MAX), setting, losses).into()
+    let mut fit = |setting, number: Option<i64>| {
+        number.map(|number| Format::Native.fit_integer(setting, number, losses))
     };
-    let max_output_tokens: Option<i32> = encode_count(sampling.max_tokens, Setting::MaxTokens);
-    let top_k = encode_count(sampling.top_k, Setting::TopK);
-    // A limit of 0 only fills the cache in other formats; here it becomes 1.
-    let max_output_tokens = max_output_tokens.map(|limit| {
-        if limit < 1 {
-            losses.approximated(FieldLocation::Setting(Setting::MaxTokens));
-        }
-        limit.max(1)
-    });
+    let signed = |count: Option<u64>| count.map(|count| i64::try_from(count).unwrap_or(i64::MAX));
     GenerationConfig {
-        max_output_tokens,
+        // A limit of 0 only fills the cache in other formats; here it becomes 1.
+        max_output_tokens: fit(Setting::MaxTokens, signed(sampling.max_tokens)),
         temperature: sampling.temperature,
         top_p: sampling.top_p,
-        top_k,
-        seed: sampling
-            .seed
-            .map(|seed| encode_int32(seed, Setting::Seed, losses)),
+        top_k: fit(Setting::TopK, signed(sampling.top_k)),
+        seed: fit(Setting::Seed, sampling.seed),
         presence_penalty: sampling.presence_penalty,
         frequency_penalty: sampling.frequency_penalty,
         stop_sequences: &stop[..stop.len().min(MAX_STOP_SEQUENCES)],
@@ -175,14 +161,6 @@ fn encode_sampling<'a>(sampling: &'a Sampling<'_>, losses: &mut Losses) -> Gener
         logprobs: sampling.top_logprobs.filter(|_| sampling.logprobs),
         ..GenerationConfig::default()
     }
-}
-
-/// Clamps a number to the 32 bits that integers have in this format.
-fn encode_int32(number: i64, setting: Setting, losses: &mut Losses) -> i32 {
-    i32::try_from(number).unwrap_or_else(|_| {
-        losses.approximated(FieldLocation::Setting(setting));
-        if number < 0 { i32::MIN } else { i32::MAX }
-    })
 }
 
 fn decode_output<'a>(

@@ -11,9 +11,10 @@ use super::generation_config::{self, GenerationConfig};
 use super::tools::{self, NativeTool, ToolConfig};
 use super::{Native, call_ids, validation};
 use crate::formats::json_bytes::to_json_bytes;
+use crate::formats::settings::LABELS;
 use crate::formats::{RequestCodec, RequestHead, ToolNameRule, UpstreamTarget};
 use crate::json::{Fields, Node};
-use crate::model::{ApiError, FieldLocation, Labels, Losses, Request, Setting, Text};
+use crate::model::{ApiError, FieldLocation, Format, Losses, Request, Setting, Text};
 
 /// Fields that refer to state which only an upstream of this format has.
 const STATEFUL_FIELDS: [FieldNames; 2] = [
@@ -148,7 +149,7 @@ pub(super) fn encode_fields<'a>(
             target.capabilities,
             losses,
         ),
-        service_tier: encode_labels(&request.labels, losses),
+        service_tier: encode_labels(request, losses),
     })
 }
 
@@ -172,17 +173,9 @@ fn decode_service_tier<'a>(
 }
 
 /// Encodes the service tier and reports the labels that the format has no field for.
-fn encode_labels(labels: &Labels<'_>, losses: &mut Losses) -> Option<&'static str> {
-    for (is_set, setting) in [
-        (labels.user.is_some(), Setting::User),
-        (labels.cache_key.is_some(), Setting::CacheKey),
-        (labels.metadata.is_some(), Setting::Metadata),
-    ] {
-        if is_set {
-            losses.dropped(FieldLocation::Setting(setting));
-        }
-    }
-    match labels.service_tier.as_deref()? {
+fn encode_labels(request: &Request<'_>, losses: &mut Losses) -> Option<&'static str> {
+    Format::Native.report_dropped(&LABELS, request, losses);
+    match request.labels.service_tier.as_deref()? {
         "auto" => None,
         "default" => Some("standard"),
         "flex" => Some("flex"),

@@ -68,7 +68,7 @@ pub(super) fn encode_thinking_config(
             exact
         }
         (Depth::Effort(effort), Some(ThinkingStyle::Budget)) => {
-            let (budget, exact) = clamp_budget(budget_for(effort), capabilities);
+            let (budget, exact) = clamp_budget(effort.budget(), capabilities);
             config.thinking_budget = Some(budget);
             exact
         }
@@ -77,7 +77,7 @@ pub(super) fn encode_thinking_config(
             effort <= Effort::High
         }
         (Depth::Budget(tokens), Some(ThinkingStyle::Effort)) => {
-            let effort = capabilities.nearest_effort(effort_for(tokens));
+            let effort = capabilities.nearest_effort(Effort::of_budget(tokens));
             config.thinking_level = Some(level_for(effort));
             false
         }
@@ -117,23 +117,5 @@ const fn level_for(effort: Effort) -> &'static str {
         Effort::Low => "LOW",
         Effort::Medium => "MEDIUM",
         Effort::High | Effort::ExtraHigh | Effort::Max => "HIGH",
-    }
-}
-
-const fn budget_for(effort: Effort) -> u64 {
-    match effort {
-        Effort::Minimal => 512,
-        Effort::Low => 1024,
-        Effort::Medium => 8192,
-        Effort::High => 24576,
-        Effort::ExtraHigh | Effort::Max => 32768,
-    }
-}
-
-const fn effort_for(tokens: u64) -> Effort {
-    match tokens {
-        0..=1024 => Effort::Low,
-        1025..=8192 => Effort::Medium,
-        _ => Effort::High,
     }
 }

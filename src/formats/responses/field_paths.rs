@@ -2,13 +2,13 @@
 
 use super::Responses;
 use crate::formats::FieldPaths;
-use crate::model::{FieldLocation, PartField, Setting};
+use crate::model::{FieldLocation, Format, PartField};
 
 impl FieldPaths for Responses {
     fn path_of(&self, location: &FieldLocation) -> String {
         match *location {
             FieldLocation::Path(ref path) => path.to_string(),
-            FieldLocation::Setting(setting) => setting_path(setting).to_owned(),
+            FieldLocation::Setting(setting) => Format::Responses.setting(setting).path().to_owned(),
             FieldLocation::Part {
                 turn: Some(turn),
                 part: Some(part),
@@ -42,40 +42,10 @@ const fn field_suffix(field: PartField) -> &'static str {
     }
 }
 
-/// The path of a setting. Settings that this format lacks have the name that other formats give them.
-const fn setting_path(setting: Setting) -> &'static str {
-    match setting {
-        Setting::MaxTokens => "max_output_tokens",
-        Setting::Temperature => "temperature",
-        Setting::TopP => "top_p",
-        Setting::TopK => "top_k",
-        Setting::Seed => "seed",
-        Setting::Stop => "stop",
-        Setting::PresencePenalty => "presence_penalty",
-        Setting::FrequencyPenalty => "frequency_penalty",
-        Setting::Choices => "n",
-        Setting::Logprobs => "top_logprobs",
-        Setting::Thinking => "reasoning",
-        Setting::ToolChoice => "tool_choice",
-        Setting::ParallelTools => "parallel_tool_calls",
-        Setting::OutputFormat => "text.format",
-        Setting::OutputName => "text.format.name",
-        Setting::OutputDescription => "text.format.description",
-        Setting::Verbosity => "text.verbosity",
-        Setting::User => "user",
-        Setting::CacheKey => "prompt_cache_key",
-        Setting::ServiceTier => "service_tier",
-        Setting::Metadata => "metadata",
-        // The format has no field for it: the model decides.
-        Setting::Audio => "model",
-        // Each of them is a tool in this format.
-        Setting::Search | Setting::CodeExecution | Setting::Images | Setting::Image(_) => "tools",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Setting;
 
     #[test]
     fn paths_are_those_of_the_format() {

@@ -7,7 +7,6 @@ use smallvec::SmallVec;
 use super::Responses;
 use super::error;
 use super::item_bytes;
-use super::settings::MIN_OUTPUT_TOKENS;
 use super::usage::ReceivedUsage;
 use crate::formats::images_only::images_only;
 use crate::formats::{
@@ -18,7 +17,7 @@ use crate::formats::{
 use crate::json::{
     DecodeResult, Edit, FromJson, JsonReader, Present, RawJson, UniqueField, decode_json, from_json,
 };
-use crate::model::{ApiError, ConversationState, Text, Usage};
+use crate::model::{ApiError, ConversationState, Format, Text, Usage};
 
 impl Passthrough for Responses {
     fn decode_routing_fields<'a>(&self, body: &'a [u8]) -> Result<RoutingFields<'a>, ApiError> {
@@ -74,7 +73,8 @@ impl Passthrough for Responses {
         _capabilities: &Capabilities,
     ) -> Result<Vec<Edit>, ApiError> {
         let [max_output_tokens] = decode_unique_fields(body, [&["max_output_tokens"]])?;
-        let limit = limit.max(self.min_output_tokens()).to_string();
+        let limit = limit.max(Format::Responses.min_output_tokens());
+        let limit = limit.to_string();
         Ok(vec![set_field(body, &max_output_tokens, &limit)])
     }
 
@@ -184,10 +184,6 @@ impl Passthrough for Responses {
             model: response.model.map(|raw| raw.range_in(data.as_bytes())),
             ..Observation::default()
         })
-    }
-
-    fn min_output_tokens(&self) -> u64 {
-        MIN_OUTPUT_TOKENS
     }
 
     fn reported_usage(&self, body: &[u8]) -> Option<Usage> {

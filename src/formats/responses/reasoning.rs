@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 use crate::formats::Capabilities;
-use crate::json::{Fields, Node};
+use crate::formats::effort::{NO_EFFORT, decode_effort};
+use crate::json::Fields;
 use crate::model::{ApiError, Depth, Effort, FieldLocation, Losses, Setting, Thinking};
 
 /// Decodes the `reasoning` object.
@@ -24,34 +25,6 @@ pub(super) fn decode(
         fields.finish(losses);
         Ok(())
     })
-}
-
-fn decode_effort(node: Node<'_, '_>) -> Result<Depth, ApiError> {
-    let path = node.path;
-    Ok(match node.text()?.as_ref() {
-        "none" => Depth::Off,
-        "minimal" => Depth::Effort(Effort::Minimal),
-        "low" => Depth::Effort(Effort::Low),
-        "medium" => Depth::Effort(Effort::Medium),
-        "high" => Depth::Effort(Effort::High),
-        "xhigh" => Depth::Effort(Effort::ExtraHigh),
-        "max" => Depth::Effort(Effort::Max),
-        other => {
-            let known = "one of none, minimal, low, medium, high, xhigh, max";
-            return Err(path.wrong_text(known, other));
-        }
-    })
-}
-
-const fn encode_effort(effort: Effort) -> &'static str {
-    match effort {
-        Effort::Minimal => "minimal",
-        Effort::Low => "low",
-        Effort::Medium => "medium",
-        Effort::High => "high",
-        Effort::ExtraHigh => "xhigh",
-        Effort::Max => "max",
-    }
 }
 
 /// The `reasoning` object as it is encoded.
@@ -75,7 +48,7 @@ pub(super) fn encode(
         Some(Depth::Effort(effort)) => Some(Some(effort)),
         Some(Depth::Budget(tokens)) => {
             losses.approximated(FieldLocation::Setting(Setting::Thinking));
-            Some(effort_of_budget(tokens))
+            Some((tokens > 0).then(|| Effort::of_budget(tokens)))
         }
     };
     let effort = requested.map(|requested| {
@@ -83,21 +56,11 @@ pub(super) fn encode(
         if known != requested {
             losses.approximated(FieldLocation::Setting(Setting::Thinking));
         }
-        known.map_or("none", encode_effort)
+        known.map_or(NO_EFFORT, Effort::name)
     });
-    let shown = thinking.show == Some(true) && effort != Some("none");
+    let shown = thinking.show == Some(true) && effort != Some(NO_EFFORT);
     let summary = shown.then_some("auto");
     (effort.is_some() || summary.is_some()).then_some(ReasoningSettings { effort, summary })
-}
-
-/// Maps a budget of tokens to an effort; `None`: no reasoning at all.
-const fn effort_of_budget(tokens: u64) -> Option<Effort> {
-    match tokens {
-        0 => None,
-        1..=1024 => Some(Effort::Low),
-        1025..=8192 => Some(Effort::Medium),
-        _ => Some(Effort::High),
-    }
 }
 
 /// Maps an effort to one that the model supports; `None`: no reasoning at all.

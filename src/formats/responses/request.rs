@@ -10,11 +10,12 @@ use super::tool_choice::{self, ResponsesToolChoice};
 use super::tools::{self, ResponsesTool};
 use super::turns::{self, EncodedInput};
 use crate::formats::json_bytes::to_json_bytes;
+use crate::formats::settings::SAMPLING;
 use crate::formats::{RequestCodec, RequestHead, UpstreamTarget, chat};
 use crate::json::Fields;
 use crate::model::{
-    ApiError, FieldLocation, Json, Losses, Part, PartKind, Request, Role, Setting, Text, Turn,
-    truncated,
+    ApiError, FieldLocation, Format, Json, Losses, Part, PartKind, Request, Role, Setting, Text,
+    Turn, truncated,
 };
 
 impl RequestCodec for Responses {
@@ -56,12 +57,14 @@ impl RequestCodec for Responses {
         }
         let (prompt, has_reasoning) = encode_prompt(request, target, losses)?;
         let sampling = &request.sampling;
-        settings::report_unsupported(sampling, losses);
-        let (temperature, top_p) = settings::encode_sampling(sampling, target.capabilities, losses);
+        Format::Responses.report_dropped(&SAMPLING, request, losses);
+        let (temperature, top_p) = settings::encode_sampling(request, target.capabilities, losses);
         let labels = &request.labels;
         let body = ResponsesRequest {
             prompt,
-            max_output_tokens: settings::encode_max_output_tokens(sampling, losses),
+            max_output_tokens: sampling
+                .max_tokens
+                .map(|tokens| Format::Responses.fit_count(Setting::MaxTokens, tokens, losses)),
             temperature,
             top_p,
             top_logprobs: sampling.top_logprobs.filter(|_| sampling.logprobs),

@@ -1,111 +1,42 @@
 //! Settings of a response: output limit, sampling parameters, and the `text` object.
 
-use std::ops::RangeInclusive;
-
 use serde::Serialize;
 
 use super::schema;
 use crate::formats::Capabilities;
+use crate::formats::settings::{TOP_LOGPROBS, decode_count_in, report_set};
 use crate::json::{Fields, Node, Path};
 use crate::model::{
-    ApiError, FieldLocation, Json, Losses, Output, OutputFormat, Sampling, Setting, Text,
+    ApiError, FieldLocation, Format, Json, Losses, Output, OutputFormat, Request, Sampling,
+    Setting, Text,
 };
-
-/// The smallest `max_output_tokens` that the format accepts.
-pub(super) const MIN_OUTPUT_TOKENS: u64 = 16;
 
 /// Decodes the output limit and the sampling parameters.
 pub(super) fn decode_sampling(
     fields: &mut Fields<'_, '_>,
     sampling: &mut Sampling<'_>,
 ) -> Result<(), ApiError> {
-    sampling.max_tokens = fields.u64("max_output_tokens")?;
-    if sampling
-        .max_tokens
-        .is_some_and(|tokens| tokens < MIN_OUTPUT_TOKENS)
-    {
-        return Err(Path::Key(&fields.path, "max_output_tokens").wrong("an integer of at least 16"));
-    }
-    sampling.temperature = number_within(fields, "temperature", 0.0..=2.0)?;
-    sampling.top_p = number_within(fields, "top_p", 0.0..=1.0)?;
-    let top = fields.u64("top_logprobs")?;
-    sampling.top_logprobs = match top.map(u32::try_from) {
-        None => None,
-        Some(Ok(top @ 0..=20)) => Some(top),
-        Some(_) => return Err(Path::Key(&fields.path, "top_logprobs").wrong("at most 20")),
-    };
+    let rule = |setting| Format::Responses.setting(setting);
+    sampling.max_tokens = rule(Setting::MaxTokens).decode_count(fields)?;
+    sampling.temperature = rule(Setting::Temperature).decode_number(fields)?;
+    sampling.top_p = rule(Setting::TopP).decode_number(fields)?;
+    let top = decode_count_in(fields, "top_logprobs", TOP_LOGPROBS)?;
+    sampling.top_logprobs = top.and_then(|top| u32::try_from(top).ok());
     sampling.logprobs = sampling.top_logprobs.is_some_and(|top| top > 0);
     Ok(())
 }
 
-/// Decodes a number that must be within a range.
-fn number_within(
-    fields: &mut Fields<'_, '_>,
-    key: &str,
-    range: RangeInclusive<f64>,
-) -> Result<Option<f64>, ApiError> {
-    let number = fields.f64(key)?;
-    match number {
-        Some(number) if !range.contains(&number) => {
-            let expected = format!("a number from {} to {}", range.start(), range.end());
-            Err(Path::Key(&fields.path, key).wrong(&expected))
-        }
-        _ => Ok(number),
-    }
-}
-
 /// Encodes `temperature` and `top_p`, for models that take them.
 pub(super) fn encode_sampling(
-    sampling: &Sampling<'_>,
+    request: &Request<'_>,
     capabilities: &Capabilities,
     losses: &mut Losses,
 ) -> (Option<f64>, Option<f64>) {
-    let mut encode = |value: Option<f64>, setting| {
-        if value.is_some() && !capabilities.sampling {
-            losses.dropped(FieldLocation::Setting(setting));
-        }
-        value.filter(|_| capabilities.sampling)
-    };
-    let temperature = encode(sampling.temperature, Setting::Temperature);
-    (temperature, encode(sampling.top_p, Setting::TopP))
-}
-
-/// Encodes `max_output_tokens`, raised to the minimum.
-pub(super) fn encode_max_output_tokens(
-    sampling: &Sampling<'_>,
-    losses: &mut Losses,
-) -> Option<u64> {
-    let tokens = sampling.max_tokens?;
-    if tokens < MIN_OUTPUT_TOKENS {
-        losses.approximated(FieldLocation::Setting(Setting::MaxTokens));
+    if !capabilities.sampling {
+        report_set([Setting::Temperature, Setting::TopP], request, losses);
+        return (None, None);
     }
-    Some(tokens.max(MIN_OUTPUT_TOKENS))
-}
-
-/// Reports the sampling parameters that this format does not have.
-pub(super) fn report_unsupported(sampling: &Sampling<'_>, losses: &mut Losses) {
-    let unsupported = [
-        (sampling.top_k.is_some(), Setting::TopK),
-        (sampling.seed.is_some(), Setting::Seed),
-        (!sampling.stop.is_empty(), Setting::Stop),
-        (
-            sampling.presence_penalty.is_some(),
-            Setting::PresencePenalty,
-        ),
-        (
-            sampling.frequency_penalty.is_some(),
-            Setting::FrequencyPenalty,
-        ),
-        (
-            sampling.choices.is_some_and(|choices| choices > 1),
-            Setting::Choices,
-        ),
-    ];
-    for (is_set, setting) in unsupported {
-        if is_set {
-            losses.dropped(FieldLocation::Setting(setting));
-        }
-    }
+    (request.sampling.temperature, request.sampling.top_p)
 }
 
 /// Decodes the `text` object: the output format and the verbosity.
