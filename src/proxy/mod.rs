@@ -56,6 +56,7 @@ mod listener;
 mod local;
 mod model_suffix;
 mod own_key;
+mod plain_body;
 mod request_body;
 mod request_filter;
 mod request_framing;

@@ -3,7 +3,7 @@
 use std::pin::pin;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::HeaderMap;
 use pingora_core::{Error, ErrorType, Result};
 use pingora_proxy::Session;
 
@@ -11,6 +11,7 @@ use super::context::RequestContext;
 use super::conversation;
 use super::endpoint::{self, Endpoint, StoredResponseAction};
 use super::gateway::Gateway;
+use super::plain_body::{add_missing, take_headers, to_plain_body};
 use super::request_body::{self, BodyError};
 use super::{
     admission, billing, cloud_path, cors, image_tasks, large_body, local, model_suffix, own_key,
@@ -18,7 +19,7 @@ use super::{
 };
 use crate::access;
 use crate::config::Balance;
-use crate::formats::{self, HeaderFields, Operation, set_stream};
+use crate::formats::{HeaderFields, Operation};
 use crate::model::{ApiError, ApiErrorKind, Format, truncated};
 use crate::runtime::{AskedModel, Caller, Conversations, Model, attempts};
 use crate::translate::RequestSummary;
@@ -214,58 +215,6 @@ impl Gateway {
         }
         Ok(())
     }
-}
-
-/// Takes what belongs into headers out of the body of a cloud's client, and has it stream as its path says.
-fn take_headers(
-    ctx: &mut RequestContext,
-    stream: Option<bool>,
-) -> Result<Vec<(HeaderName, HeaderValue)>, ApiError> {
-    let (mut body, headers) = formats::take_headers(&ctx.route.body)?;
-    if let Some(stream) = stream {
-        body = set_stream(&body, stream)?;
-    }
-    ctx.route.body = body;
-    Ok(headers)
-}
-
-/// Adds headers that the client has sent in its body; those that it has sent as such count.
-fn add_missing(
-    session: &mut Session,
-    headers: Vec<(HeaderName, HeaderValue)>,
-) -> Result<(), ApiError> {
-    let header = session.req_header_mut();
-    for (name, value) in headers {
-        if !header.headers.contains_key(&name) {
-            let inserted = header.insert_header(name, value);
-            inserted.map_err(|error| ApiError::invalid(error.to_string()))?;
-        }
-    }
-    Ok(())
-}
-
-/// Writes the model of the path into the body, in formats whose bodies name it: the path counts. Returns the model for the
-/// other formats.
-fn to_plain_body<'m>(
-    ctx: &mut RequestContext,
-    operation: Operation,
-    path_model: Option<&'m str>,
-) -> Result<Option<&'m str>, ApiError> {
-    let Some(model) = path_model else {
-        return Ok(None);
-    };
-    let body = &ctx.route.body;
-    let named = match operation {
-        Operation::Passthrough(endpoint) => Some(endpoint.set_model(body, model)?),
-        _ => ctx.client.codec().set_model(body, model)?,
-    };
-    Ok(match named {
-        Some(body) => {
-            ctx.route.body = body;
-            None
-        }
-        None => path_model,
-    })
 }
 
 async fn restore_conversation(

@@ -1,9 +1,11 @@
 //! The response on its way to the client: a JSON document, a stream, or the upstream's error.
 
+mod error_body;
+
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use futures_util::FutureExt as _;
 use http::header::{CACHE_CONTROL, RETRY_AFTER, TRANSFER_ENCODING};
 use http::{HeaderValue, Version};
@@ -13,12 +15,13 @@ use pingora_http::ResponseHeader;
 use pingora_proxy::{ProxyHttp as _, Session};
 use tokio::time::Instant as TokioInstant;
 
+use self::error_body::read_error_body;
 use super::context::{RequestContext, is_retryable};
 use super::downstream::{write_body, write_header};
 use super::gateway::Gateway;
 use super::held_header::HeldHeader;
 use super::timer::{Idle, IdleTimeout};
-use super::timer::{client_gone, deadline_exceeded, is_downstream, sleep_to, unless_gone, within};
+use super::timer::{client_gone, deadline_exceeded, is_downstream, sleep_to, within};
 use super::upstream::decompress::Decompressor;
 use super::upstream::redact;
 use super::upstream_response::{
@@ -35,12 +38,6 @@ const STALL: Duration = Duration::from_millis(100);
 
 /// How much of a stream may go out in one write.
 const BATCH_LIMIT: usize = 64 << 10;
-
-/// How long the body of an error is waited for while another upstream could be asked.
-const ERROR_BODY_WAIT: Duration = Duration::from_secs(1);
-
-/// Error bodies are short; longer ones are not worth reading.
-const ERROR_BODY_LIMIT: usize = 1 << 20;
 
 impl Gateway {
     /// Passes a response on to the client.
@@ -383,40 +380,4 @@ async fn read_or_keep_alive(
 
 fn stream_timed_out() -> Box<Error> {
     Error::explain(ErrorType::ReadTimedout, "no event of the stream in time").into_up()
-}
-
-/// The body of an error, or as much of it as came in time: it is no reason to wait when another
-/// upstream is there.
-async fn read_error_body(
-    session: &mut Session,
-    ctx: &mut RequestContext,
-    upstream: &mut UpstreamSession,
-    decompressor: &mut Decompressor,
-) -> Result<BytesMut> {
-    let limit = idle_timeout(ctx);
-    let mut body = BytesMut::new();
-    let may_retry = ctx.may_retry();
-    let hurry = may_retry.then(|| TokioInstant::now() + ERROR_BODY_WAIT);
-    loop {
-        let deadline = hurry.or(ctx.deadline());
-        let reading = pin!(read_chunk(upstream, limit));
-        let chunk = match unless_gone(session, deadline, reading).await {
-            Err(error) if hurry.is_some() && !is_downstream(&error) => {
-                ctx.attempt.set_unfinished(true);
-                return Ok(body);
-            }
-            chunk => chunk?,
-        };
-        let end = chunk.is_none();
-        let Ok(chunk) = decompressor.decompress(chunk) else {
-            // The status says enough.
-            ctx.attempt.set_unfinished(true);
-            return Ok(body);
-        };
-        body.extend_from_slice(&chunk.unwrap_or_default());
-        if end || body.len() > ERROR_BODY_LIMIT {
-            ctx.attempt.set_unfinished(!end);
-            return Ok(body);
-        }
-    }
 }

@@ -44,7 +44,7 @@ use web_service::WebService;
 pub use certificates::certificate_problems;
 
 use crate::admin::{self, Admin};
-use crate::config::{Config, Listen};
+use crate::config::{Config, ConsoleConfig, Listen, ServerConfig, StoreConfig};
 use crate::credentials::{CredentialRefresher, SourceFetcher};
 use crate::mock;
 use crate::proxy::{ConnectionAdmission, Gateway, HealthChecks, Listener, ModelDiscovery};
@@ -90,13 +90,7 @@ pub fn run(start: StartOptions) -> Result<()> {
     }
     let admin_listener = settings.admin.map(|addr| listener(addr, "server.admin"));
     let admin_listener = admin_listener.transpose()?;
-    let console = start.config.console.clone().zip(start.config.store.clone());
-    let console = console
-        .map(|(console, store)| {
-            let listener = listener(console.listen.addr, "console.listen")?;
-            anyhow::Ok((console, store, listener))
-        })
-        .transpose()?;
+    let console = open_console(&start.config)?;
     let state = ProcessState::open(start.config)?;
     log_proxies(&state.runtime);
 
@@ -134,18 +128,9 @@ pub fn run(start: StartOptions) -> Result<()> {
     }
     let admin = Arc::new(Admin::new(state.metrics.clone(), state.runtime.clone()));
     let lifecycle = Lifecycle {
-        admin: admin.clone(),
-        metrics: state.metrics.clone(),
-        access_log: state.access_log.clone(),
-        archive: state.conversation_store(),
-        journal: state.journal.clone(),
-        leases: state.leases(),
-        stop: state.stop.clone(),
-        stopped: state.stopped.clone(),
-        listen: settings.listen,
-        drain_timeout: settings.drain_timeout,
         greeting: start.greeting,
         remove_at_exit: start.remove_at_exit,
+        ..lifecycle(&state, admin.clone(), &settings)
     };
     server.add_service(background_service("lifecycle", lifecycle));
     add_upstream_services(&mut server, &state.runtime);
@@ -171,6 +156,24 @@ pub fn run(start: StartOptions) -> Result<()> {
         shutdown_signal: Box::new(signals),
     });
     Ok(())
+}
+
+/// The service that drains the gateway at its end.
+fn lifecycle(state: &ProcessState, admin: Arc<Admin>, settings: &ServerConfig) -> Lifecycle {
+    Lifecycle {
+        admin,
+        metrics: state.metrics.clone(),
+        access_log: state.access_log.clone(),
+        archive: state.conversation_store(),
+        journal: state.journal.clone(),
+        leases: state.leases(),
+        stop: state.stop.clone(),
+        stopped: state.stopped.clone(),
+        listen: settings.listen.clone(),
+        drain_timeout: settings.drain_timeout,
+        greeting: String::new(),
+        remove_at_exit: None,
+    }
 }
 
 /// Adds what is done for upstreams beside requests: health checks, credentials, lists of models.
@@ -254,6 +257,15 @@ fn public_service(
         service.add_listener(listener);
     }
     Ok((service, certificates))
+}
+
+/// Listens for the console, where the config has one and a store for it.
+fn open_console(config: &Config) -> Result<Option<(ConsoleConfig, StoreConfig, TcpListener)>> {
+    let Some((console, store)) = config.console.clone().zip(config.store.clone()) else {
+        return Ok(None);
+    };
+    let listener = listener(console.listen.addr, "console.listen")?;
+    Ok(Some((console, store, listener)))
 }
 
 fn listener(addr: SocketAddr, setting: &str) -> Result<TcpListener> {

@@ -1,7 +1,10 @@
 //! Translates the response of a request, or passes it through.
 
+mod audio;
+
 use bytes::Bytes;
 
+use self::audio::{audio_endpoint, of_audio};
 use super::array_passthrough::ArrayPassthrough;
 use super::json_body::JsonBody;
 use super::passthrough::SsePassthrough;
@@ -13,9 +16,8 @@ use super::upstream_error::unexpected_content_type;
 use super::usage::{self, MeasuredUsage};
 use crate::event_stream::EVENT_STREAM;
 use crate::formats::{
-    BedrockStream, CloudEmbeddings, ConversationCodec, EndpointResponse, Framing,
-    InterruptedStream, Operation, PassthroughEndpoint, ResponseObserver, ResponseOptions,
-    encode_bedrock_events,
+    BedrockStream, CloudEmbeddings, ConversationCodec, Framing, InterruptedStream, Operation,
+    ResponseObserver, ResponseOptions, encode_bedrock_events,
 };
 use crate::json::ChunkedBytes;
 use crate::model::{ApiError, Format, Losses, SignedParts};
@@ -398,37 +400,6 @@ impl ResponseTranslator {
     }
 }
 
-/// The endpoint of a request whose responses differ in kind.
-fn audio_endpoint(summary: &RequestSummary) -> Option<PassthroughEndpoint> {
-    match summary.operation {
-        Operation::Passthrough(endpoint) if endpoint.is_audio() => Some(endpoint),
-        _ => None,
-    }
-}
-
-/// Chooses what is done with a response about audio. Its content type alone tells what it is: some models do not stream.
-fn of_audio(
-    endpoint: PassthroughEndpoint,
-    client: Format,
-    summary: &RequestSummary,
-    options: ResponseOptions,
-    mime: &str,
-) -> Result<ResponseHandler, ApiError> {
-    let kind = endpoint.response_kind(mime);
-    let kind = kind.ok_or_else(|| unexpected_content_type(mime, summary.stream))?;
-    Ok(match kind {
-        EndpointResponse::Json => {
-            ResponseHandler::Json(JsonBody::new(client, client, summary, options))
-        }
-        EndpointResponse::Text => ResponseHandler::Json(JsonBody::of_text(endpoint)),
-        EndpointResponse::Events => {
-            let stream = SsePassthrough::new(client.codec(), &summary.model, false);
-            ResponseHandler::Passthrough(stream.of_endpoint(Some(endpoint)))
-        }
-        EndpointResponse::Recording => ResponseHandler::Recording,
-    })
-}
-
 /// Decodes the response of a final event: only complete events are sent, so it is in one chunk.
 fn final_response(codec: &dyn ConversationCodec, sent: &[u8]) -> Option<Bytes> {
     let mut found = None;
@@ -440,115 +411,4 @@ fn final_response(codec: &dyn ConversationCodec, sent: &[u8]) -> Option<Bytes> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn options() -> ResponseOptions {
-        ResponseOptions {
-            model: "m".to_owned(),
-            stream: true,
-            framing: Framing::Sse,
-            include_usage: true,
-            request_id: "req_1".to_owned(),
-            created_at: 1,
-            translation_state: crate::model::TranslationState::default(),
-        }
-    }
-
-    fn passthrough(format: Format) -> ResponseTranslator {
-        let summary = RequestSummary::new(
-            Format::Native.codec(),
-            Operation::Stream(Framing::Sse),
-            Some("m"),
-            b"{}",
-        );
-        let summary = summary.expect("a request");
-        ResponseTranslator::new(
-            format,
-            format,
-            &summary,
-            options(),
-            "text/event-stream",
-            1024,
-        )
-        .expect("a stream of the client's own")
-    }
-
-    /// Returns what is sent for a chunk, and the keep-alive that would follow it.
-    fn after(translator: &mut ResponseTranslator, bytes: &'static str) -> (Bytes, Option<Bytes>) {
-        let mut chunk = Some(Bytes::from_static(bytes.as_bytes()));
-        translator
-            .translate_chunk(&mut chunk, false)
-            .expect("a good chunk");
-        (chunk.unwrap_or_default(), translator.encode_keep_alive())
-    }
-
-    #[test]
-    fn keep_alives_are_sent_where_the_format_has_them() {
-        let comment = Some(Bytes::from_static(b": ping\n\n"));
-        let event = Some(Bytes::from_static(
-            b"event: ping\ndata: {\"type\":\"ping\"}\n\n",
-        ));
-        let mut messages = passthrough(Format::Messages);
-        let start = "event: message_start\ndata: {\"type\":\"message_start\"}\n\n";
-        let stop = "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n";
-        assert_eq!(after(&mut messages, ": hi\n\n").1, comment);
-        assert_eq!(after(&mut messages, start), (start.into(), event.clone()));
-        // An incomplete event is not sent: nothing can stand inside of it.
-        assert_eq!(after(&mut messages, "event: pi"), (Bytes::new(), event));
-        after(&mut messages, "ng\ndata: {\"type\":\"ping\"}\n\n");
-        assert_eq!(after(&mut messages, stop).1, None);
-        let mut chat = passthrough(Format::Chat);
-        let word = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}\n\n";
-        assert_eq!(after(&mut chat, word).1, comment);
-        assert_eq!(after(&mut chat, "data: [DONE]\n\n").1, None);
-    }
-
-    #[test]
-    fn a_native_stream_holds_events_only() {
-        let mut native = passthrough(Format::Native);
-        let event = "data: {\"candidates\":[{\"content\":{}}]}\n\n";
-        assert_eq!(after(&mut native, event), (event.into(), None));
-        assert_eq!(after(&mut native, ": hi\n\n"), (Bytes::new(), None));
-        let both = "data: {\"candidates\":[{\"content\":{}}]}\n\n: hi\n\ndata: {}\n\n";
-        let (out, _) = after(&mut native, both);
-        assert_eq!(out, both.replace(": hi\n\n", ""));
-        // A line end that was split between two chunks is no comment.
-        assert_eq!(after(&mut native, "data: {}\r\n\r").0, "data: {}\r\n\r");
-        assert_eq!(
-            after(&mut native, "\ndata: {}\r\n\r\n").0,
-            "\ndata: {}\r\n\r\n"
-        );
-    }
-
-    #[test]
-    fn the_losses_of_a_response_are_taken_once_at_its_end() {
-        let body = r#"{"candidates":[{"content":{"parts":[{"text":"Hm."}]},"finishReason":"MALFORMED_FUNCTION_CALL"}]}"#;
-        for (stream, mime, sent) in [
-            (false, "application/json", body.to_owned()),
-            (true, "text/event-stream", format!("data: {body}\n\n")),
-        ] {
-            let asking = format!(r#"{{"model":"m","stream":{stream}}}"#);
-            let codec = Format::Chat.codec();
-            let summary = RequestSummary::new(codec, Operation::Generate, None, asking.as_bytes());
-            let summary = summary.expect("a request");
-            let translator = ResponseTranslator::new(
-                Format::Chat,
-                Format::Native,
-                &summary,
-                options(),
-                mime,
-                1024,
-            );
-            let mut translator = translator.expect("a response");
-            let translated = translator.translate_chunk(&mut Some(sent.into()), false);
-            translated.expect("a good chunk");
-            assert_eq!(translator.take_losses(), Losses::default());
-            translator
-                .translate_chunk(&mut None, true)
-                .expect("a good end");
-            assert_eq!(translator.take_losses().0.len(), 1, "{mime}");
-            assert_eq!(translator.take_losses(), Losses::default());
-        }
-    }
-}
+mod tests;

@@ -57,13 +57,13 @@ const EMPTY_NAMES: [&str; 7] = [
     "utils", "helpers", "common", "types", "manager", "service", "handler",
 ];
 
-struct Source {
+pub struct Source {
     /// Below src, as in `proxy/mod.rs`.
-    path: String,
+    pub path: String,
     text: String,
 }
 
-fn sources() -> Vec<Source> {
+pub fn sources() -> Vec<Source> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut found = Vec::new();
     let mut waiting = vec![root.clone()];
@@ -103,14 +103,22 @@ impl Source {
     }
 
     /// The code that is not compiled for tests alone.
-    fn shipped_code(&self) -> impl Iterator<Item = (usize, &str)> {
+    pub fn shipped_code(&self) -> impl Iterator<Item = (usize, &str)> {
+        let length = self.shipped_length();
+        self.code().take_while(move |(number, _)| *number <= length)
+    }
+
+    /// How many lines it has before its tests, comments included.
+    pub fn shipped_length(&self) -> usize {
         let is_test = self.path.contains("/tests/") || self.path.ends_with("/tests.rs");
-        let first_line_of_tests = match is_test {
+        match is_test {
             true => 0,
-            false => self.first_line_of_tests(),
-        };
-        self.code()
-            .take_while(move |(number, _)| *number < first_line_of_tests)
+            false => self
+                .text
+                .lines()
+                .count()
+                .min(self.first_line_of_tests() - 1),
+        }
     }
 
     /// Tests stand at the end of a file.

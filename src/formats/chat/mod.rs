@@ -15,6 +15,7 @@ mod identity;
 mod known_input;
 mod logprobs;
 mod message;
+mod message_encoder;
 mod output;
 mod output_media;
 mod parts;

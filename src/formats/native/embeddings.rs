@@ -1,9 +1,12 @@
 //! Embeddings: `POST /v1beta/models/{model}:embedContent` and `:batchEmbedContents`.
 
+mod request_decoder;
+
 use std::sync::LazyLock;
 
 use serde::Serialize;
 
+use self::request_decoder::RequestDecoder;
 use super::Native;
 use super::field_names::{self, FieldNames};
 use super::usage::UpstreamUsage;
@@ -17,12 +20,10 @@ use crate::formats::{
     decode_unique_fields, decode_unique_item, to_json_string,
 };
 use crate::json::{
-    DecodeResult, FieldIndex, Fields, FromJson, JsonReader, KnownFields, NO_FIELDS, Node, Path,
-    PlacedFields, Present, RawJson, UniqueField, decode_json, from_json,
+    DecodeResult, FieldIndex, Fields, FromJson, JsonReader, KnownFields, NO_FIELDS, PlacedFields,
+    Present, RawJson, UniqueField, decode_json, from_json,
 };
-use crate::model::{
-    ApiError, EmbeddingRequest, Embeddings, FieldLocation, Losses, Text, truncated,
-};
+use crate::model::{ApiError, EmbeddingRequest, Embeddings, Losses, truncated};
 
 const MODEL: FieldNames = &["model"];
 const CONTENT: FieldNames = &["content"];
@@ -269,87 +270,6 @@ impl<'a> FromJson<'a> for TextContent {
                 })
             }),
             _ => Err(reader.stop("parts alone")),
-        })
-    }
-}
-
-/// Decodes requests that all become one.
-struct RequestDecoder<'a, 'l> {
-    request: EmbeddingRequest<'a>,
-    losses: &'l mut Losses,
-}
-
-impl<'a> RequestDecoder<'a, '_> {
-    fn add(&mut self, mut fields: Fields<'a, '_>) -> Result<(), ApiError> {
-        let _ = fields.take("model");
-        let content = field_names::take(&mut fields, CONTENT);
-        let content = content.map(|node| self.decode_content(node)).transpose()?;
-        let content = fields.need("content", content)?;
-        let is_first = self.request.inputs.is_empty();
-        self.request.inputs.push(content);
-        let own = self.decode_settings(&mut fields)?;
-        let config = field_names::take(&mut fields, CONFIG);
-        let config = config.map(|node| {
-            node.fields(|mut fields| {
-                let dimensions = self.decode_settings(&mut fields)?;
-                fields.finish(self.losses);
-                Ok(dimensions)
-            })
-        });
-        let dimensions = own.or(config.transpose()?.flatten());
-        if is_first {
-            self.request.dimensions = dimensions;
-        } else if dimensions != self.request.dimensions {
-            let path = Path::Key(&fields.path, OUTPUT_DIMENSIONALITY[0]);
-            return Err(path.wrong("the same for all requests: the upstream of this model has one"));
-        }
-        fields.finish(self.losses);
-        Ok(())
-    }
-
-    fn decode_settings(&mut self, fields: &mut Fields<'_, '_>) -> Result<Option<u64>, ApiError> {
-        let dimensions = field_names::take(fields, OUTPUT_DIMENSIONALITY);
-        let dimensions = dimensions.map(Node::u64).transpose()?;
-        for names in [TASK_TYPE, TITLE, AUTO_TRUNCATE] {
-            field_names::report_dropped(fields, names, self.losses);
-        }
-        // Zero is the same as absent in this format.
-        Ok(dimensions.filter(|dimensions| *dimensions > 0))
-    }
-
-    /// The texts of a content make one input.
-    fn decode_content(&mut self, content: Node<'a, '_>) -> Result<Text<'a>, ApiError> {
-        content.fields(|mut fields| {
-            let _ = fields.take("role");
-            let mut texts: Vec<Text<'a>> = Vec::new();
-            let mut path = None;
-            if let Some(parts) = fields.node("parts") {
-                path = Some(parts.path.to_string());
-                parts.each(|_, part| {
-                    let place = part.path.to_string();
-                    part.fields(|mut fields| {
-                        let text = fields.text("text")?;
-                        let advice = || {
-                            let message = format!(
-                                "{place}: the upstream of this model makes embeddings of text only"
-                            );
-                            ApiError::invalid(message).at(place.clone())
-                        };
-                        texts.push(text.ok_or_else(advice)?);
-                        fields.finish(self.losses);
-                        Ok(())
-                    })
-                })?;
-            }
-            if texts.len() > 1 {
-                let path = path.unwrap_or_default();
-                self.losses.approximated(FieldLocation::Path(path.into()));
-                return Ok(texts.concat().into());
-            }
-            let text = texts.pop();
-            let text = fields.need("parts", text)?;
-            fields.finish(self.losses);
-            Ok(text)
         })
     }
 }

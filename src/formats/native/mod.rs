@@ -32,6 +32,7 @@ mod response_calls;
 mod response_parts;
 mod schema;
 mod schema_builder;
+mod schema_decoder;
 mod signatures;
 mod stream;
 #[cfg(test)]

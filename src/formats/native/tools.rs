@@ -8,7 +8,8 @@ use super::enum_values::FUNCTION_CALLING_MODES;
 use super::field_names::{self, FieldNames, not_available};
 use super::field_paths::tool_index;
 use super::reference_budget::ReferenceBudget;
-use super::schema::{EncodedSchema, decode_schema, encode_schema, report_inexact};
+use super::schema::{EncodedSchema, encode_schema, report_inexact};
+use super::schema_decoder::decode_schema;
 use crate::formats::free_text::describe_grammar;
 use crate::json::{Fields, Node, Path};
 use crate::model::{

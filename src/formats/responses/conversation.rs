@@ -7,8 +7,8 @@ use bytes::Bytes;
 use memchr::memmem;
 use serde::Serialize;
 use serde_json::{Value, json};
-use url::form_urlencoded;
 
+use super::input_items_query::InputItemsQuery;
 use super::request::previous_response_not_found;
 use super::response_builder;
 use crate::formats::{
@@ -376,48 +376,6 @@ fn add_item_fields(item: &mut Value, id: String) {
             part["annotations"] = json!([]);
         }
         *content = json!([part]);
-    }
-}
-
-/// The query of a request for input items.
-struct InputItemsQuery {
-    limit: usize,
-    newest_first: bool,
-    after: Option<String>,
-}
-
-/// The largest page.
-const MAX_LIMIT: usize = 100;
-
-impl InputItemsQuery {
-    fn parse(query: Option<&str>) -> Result<InputItemsQuery, ApiError> {
-        let mut parsed = InputItemsQuery {
-            limit: 20,
-            newest_first: true,
-            after: None,
-        };
-        for (name, value) in form_urlencoded::parse(query.unwrap_or("").as_bytes()) {
-            match &*name {
-                "limit" => {
-                    let limit = value.parse().ok();
-                    let limit = limit.filter(|limit| (1..=MAX_LIMIT).contains(limit));
-                    parsed.limit = limit.ok_or_else(|| {
-                        let message = format!("limit: expected a number from 1 to {MAX_LIMIT}");
-                        ApiError::invalid(message).at("limit")
-                    })?;
-                }
-                "order" => {
-                    parsed.newest_first = match &*value {
-                        "desc" => true,
-                        "asc" => false,
-                        _ => return Err(ApiError::invalid("order: use asc or desc").at("order")),
-                    }
-                }
-                "after" => parsed.after = Some(value.into_owned()),
-                _ => {}
-            }
-        }
-        Ok(parsed)
     }
 }
 

@@ -12,6 +12,7 @@ mod format;
 mod hosted_tools;
 mod image_generation;
 mod input_items;
+mod input_items_query;
 mod input_list;
 mod item_bytes;
 mod known_input;

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::formats::native::reference_budget::ReferenceBudget;
-use crate::formats::native::schema::{EncodedSchema, encode_schema, to_json_schema};
+use crate::formats::native::schema::{EncodedSchema, encode_schema};
+use crate::formats::native::schema_decoder::to_json_schema;
 use crate::json::Path;
 use crate::model::{FieldLocation, Losses};
 

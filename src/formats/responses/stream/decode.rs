@@ -3,7 +3,9 @@
 //! A delta belongs to the item of its `output_index`: at some upstreams ids change from event to event. What a
 //! complete item or the final response contains beyond the deltas is passed on when it comes.
 
-use super::super::annotations::{decode_annotation, decode_logprobs, shifted};
+mod citations;
+
+use super::super::annotations::decode_logprobs;
 use super::super::error;
 use super::super::output_items::{self, DecodedItem, MessageContent, PARAGRAPH};
 use super::super::response_object::ReceivedResponse;
@@ -13,9 +15,7 @@ use super::progress::{OutputProgress, ReasoningField};
 use crate::formats::block_sequencer::{BlockKey, BlockSequencer};
 use crate::formats::{StreamDecoder, decode_event_data};
 use crate::json::RawJson;
-use crate::model::{
-    ApiError, Block, Call, Citation, Delta, Event, Finish, Json, Logprob, Signature, Text,
-};
+use crate::model::{ApiError, Block, Call, Delta, Event, Finish, Json, Logprob, Signature, Text};
 
 /// Decodes the events of one stream.
 #[derive(Default)]
@@ -185,25 +185,6 @@ impl ResponsesStreamDecoder {
         }
     }
 
-    fn add_annotation(&mut self, part: (u32, u32), annotation: Json<'_>, out: Emit<'_>) {
-        let progress = self.items.item(part.0).part(part.1);
-        progress.citations += 1;
-        let start = progress.start;
-        if let Some(citation) = decode_annotation(annotation) {
-            self.add_citation(shifted(citation, start), out);
-        }
-    }
-
-    /// Passes on a citation, within the text it belongs to if that is still open.
-    fn add_citation(&mut self, citation: Citation<'_>, out: Emit<'_>) {
-        let delta = Delta::Citation(citation);
-        if self.blocks.is_open(0, BlockKey::Text) {
-            self.blocks.extend(0, BlockKey::Text, delta, out);
-        } else {
-            out(Event::Delta { choice: 0, delta });
-        }
-    }
-
     /// Adds text of reasoning. An item may have a summary and content: only the one that comes first is passed on.
     fn add_reasoning_text(
         &mut self,
@@ -352,29 +333,6 @@ impl ResponsesStreamDecoder {
         if self.current_text.is_some_and(|(item, _)| item == index) {
             self.close_block(BlockKey::Text, out);
             self.close_block(BlockKey::Refusal, out);
-        }
-    }
-
-    fn add_late_citations(&mut self, index: u32, content: Vec<MessageContent<'_>>, out: Emit<'_>) {
-        for (number, content) in (0u32..).zip(content) {
-            if let MessageContent::Text { citations, .. } = content {
-                self.add_missing_citations((index, number), citations, out);
-            }
-        }
-    }
-
-    /// Adds the citations of a text that have not come yet.
-    fn add_missing_citations(
-        &mut self,
-        part: (u32, u32),
-        citations: Vec<Option<Citation<'_>>>,
-        out: Emit<'_>,
-    ) {
-        let progress = self.items.item(part.0).part(part.1);
-        let (start, known) = (progress.start, progress.citations);
-        progress.citations = known.max(citations.len());
-        for citation in citations.into_iter().skip(known).flatten() {
-            self.add_citation(shifted(citation, start), out);
         }
     }
 

@@ -3,6 +3,8 @@
 //! An item is opened by its first delta and closed by the next item or by the end: only then is it known whether more
 //! text follows, which citations it has, and whether it is complete.
 
+mod citations;
+
 use std::collections::BTreeMap;
 
 use super::super::error;
@@ -14,7 +16,7 @@ use super::super::status::{COMPLETED, IN_PROGRESS, ResponseEnding, encode_finish
 use super::events::{EventBody, SequenceNumbers, encode_delta, encode_done, position_of};
 use crate::formats::{ResponseOptions, StreamEncoder};
 use crate::model::{
-    ApiError, Block, Citation, Delta, Event, Finish, Logprob, Signature, Text, ToolKind, Usage,
+    ApiError, Block, Citation, Delta, Event, Finish, Signature, Text, ToolKind, Usage,
 };
 use crate::sse::SseWriter;
 
@@ -228,73 +230,6 @@ impl ResponsesStreamEncoder {
         self.encode_item_added(out);
         self.builder.append_delta(data);
         self.close_item(COMPLETED, out);
-    }
-
-    fn encode_citation(&mut self, citation: Citation<'_>, out: &mut SseWriter) {
-        let citation = Citation {
-            url: owned(citation.url),
-            title: citation.title.map(owned),
-            start: citation.start,
-            end: citation.end,
-        };
-        if citation.start < self.builder.characters() {
-            return self.encode_annotation(citation, out);
-        }
-        let early = self.early_citations.entry(citation.start).or_default();
-        early.push(citation);
-    }
-
-    /// Sends the early citations of the text before this character.
-    fn encode_early_citations(&mut self, end: u64, out: &mut SseWriter) {
-        while let Some(first) = self.early_citations.first_entry()
-            && *first.key() < end
-        {
-            for citation in first.remove() {
-                self.encode_annotation(citation, out);
-            }
-        }
-    }
-
-    /// Sends an annotation if its text is still open; the final response has all of them.
-    fn encode_annotation(&mut self, citation: Citation<'static>, out: &mut SseWriter) {
-        let Some(cited) = self.builder.cite(citation) else {
-            return;
-        };
-        if let Some((output_index, item @ OutputItem::Message { content, .. })) =
-            self.builder.open_item()
-            && (output_index, content.len()) == (cited.item, cited.content + 1)
-            && let Some(OutputContent::OutputText { annotations, .. }) = content.last()
-        {
-            let body = EventBody::Annotation {
-                at: position_of(output_index, item),
-                content_index: cited.content,
-                annotation_index: cited.annotation,
-                annotation: &annotations[cited.annotation],
-            };
-            let name = "response.output_text.annotation.added";
-            self.sequence.send(name, body, out);
-        }
-    }
-
-    fn encode_logprob(&mut self, logprob: Logprob<'_>, out: &mut SseWriter) {
-        let top = logprob.top.into_iter();
-        self.builder.add_logprob(Logprob {
-            token: owned(logprob.token),
-            logprob: logprob.logprob,
-            top: top.map(|(token, value)| (owned(token), value)).collect(),
-        });
-        if let Some((output_index, item @ OutputItem::Message { content, .. })) =
-            self.builder.open_item()
-            && let Some(OutputContent::OutputText { logprobs, .. }) = content.last()
-        {
-            let body = EventBody::TextDelta {
-                at: position_of(output_index, item),
-                content_index: content.len() - 1,
-                delta: "",
-                logprobs: &logprobs[logprobs.len().saturating_sub(1)..],
-            };
-            self.sequence.send("response.output_text.delta", body, out);
-        }
     }
 
     fn encode_item_added(&mut self, out: &mut SseWriter) {

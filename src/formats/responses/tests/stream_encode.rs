@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::super::super::response::encode_tests::options;
 use super::*;
-use crate::model::Issuer;
+use crate::model::{Issuer, Logprob};
 use crate::sse::SseFrames;
 
 #[path = "stream_laws.rs"]

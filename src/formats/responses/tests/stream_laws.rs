@@ -4,9 +4,8 @@ use proptest::prelude::*;
 
 use super::super::super::ResponsesStreamDecoder;
 use super::*;
-use crate::formats::ResponseCodec as _;
-use crate::formats::StreamDecoder as _;
 use crate::formats::responses::Responses;
+use crate::formats::{ResponseCodec as _, StreamDecoder as _};
 use crate::model::{
     ApiErrorKind, Arguments, Call, Choice, Fold, Losses, Media, Part, PartKind, Response, Source,
 };
