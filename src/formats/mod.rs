@@ -70,8 +70,9 @@ pub(crate) use ids::call_id;
 pub use images::{image_media_type, image_urls};
 pub use json_bytes::to_json_string;
 pub use messages::{
-    AWS_ERROR_TYPE, BedrockStream, counting_model, decode_aws_error, encode_aws_error,
-    encode_bedrock_count, encode_bedrock_events, is_expired_credential, set_stream, take_headers,
+    AWS_ERROR_TYPE, BedrockStream, counting_model, decode_aws_error, decode_bedrock_count,
+    encode_aws_error, encode_bedrock_count, encode_bedrock_events, encode_bedrock_token_count,
+    is_expired_credential, set_stream, take_headers,
 };
 pub use model_list::ModelPage;
 pub use public_address::{is_public, is_public_https};

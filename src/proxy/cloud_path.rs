@@ -18,7 +18,7 @@ const BELOW_DEPLOYMENTS: [&str; 6] = [
 /// The API versions of Vertex AI.
 const VERTEX: [&str; 2] = ["/v1/", "/v1beta1/"];
 
-/// What Vertex AI names in place of a model to count tokens; the model stands in the body.
+/// What Vertex AI names in place of a model to count tokens; the model stands in the body. Bedrock calls the operation so.
 const COUNT_TOKENS: &str = "count-tokens";
 
 /// Below this prefix of Bedrock a model is invoked.
@@ -78,19 +78,21 @@ fn azure_path(rest: &str) -> Option<PlainPath<'_>> {
     is_known.then(|| PlainPath::new(format!("/v1/{rest}")))
 }
 
-/// `model/{model}/invoke[-with-response-stream]`, where a `/` in the name of a model is percent-encoded.
+/// `model/{model}/invoke[-with-response-stream]` and `model/{model}/count-tokens`, where a `/` in the name of a model is
+/// percent-encoded.
 fn bedrock_path(path: &str) -> Option<PlainPath<'_>> {
     let (model, operation) = path.strip_prefix(BEDROCK)?.split_once('/')?;
-    let is_stream = match operation {
-        "invoke" => false,
-        "invoke-with-response-stream" => true,
+    let (endpoint, bedrock_stream) = match operation {
+        "invoke" => ("/v1/messages", Some(false)),
+        "invoke-with-response-stream" => ("/v1/messages", Some(true)),
+        COUNT_TOKENS => ("/v1/messages/count_tokens", None),
         _ => return None,
     };
     Some(PlainPath {
         model: Some(model),
         has_headers_in_body: true,
-        bedrock_stream: Some(is_stream),
-        ..PlainPath::new("/v1/messages")
+        bedrock_stream,
+        ..PlainPath::new(endpoint)
     })
 }
 
@@ -151,6 +153,11 @@ mod tests {
             (
                 "/model/m/invoke-with-response-stream".to_owned(),
                 "/v1/messages",
+                Some("m"),
+            ),
+            (
+                "/model/m/count-tokens".to_owned(),
+                "/v1/messages/count_tokens",
                 Some("m"),
             ),
             (

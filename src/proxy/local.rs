@@ -16,7 +16,9 @@ use super::timer::is_downstream;
 use super::{cors, downstream, listener, settlement};
 use crate::catalog::{self, CatalogEntry};
 use crate::config::{self, UpstreamPaths};
-use crate::formats::{AWS_ERROR_TYPE, HeaderFields, Operation, encode_aws_error};
+use crate::formats::{
+    AWS_ERROR_TYPE, HeaderFields, Operation, encode_aws_error, encode_bedrock_token_count,
+};
 use crate::model::{ApiError, ApiErrorKind, truncated};
 use crate::runtime::Upstream;
 use crate::translate;
@@ -269,11 +271,15 @@ pub(super) fn has_no_token_counter(
 }
 
 pub(super) fn estimated_tokens(ctx: &mut RequestContext) -> Result<Vec<u8>, ApiError> {
-    translate::estimate_token_count(
+    let count = translate::estimate_token_count(
         ctx.client.format(),
         &ctx.route.body,
         &mut ctx.attempt.losses,
-    )
+    )?;
+    match ctx.client.is_bedrock() {
+        true => encode_bedrock_token_count(&count),
+        false => Ok(count),
+    }
 }
 
 /// Sends an estimated token count, and says that it is one.

@@ -4,14 +4,18 @@ use http::{HeaderName, HeaderValue};
 use pingora_proxy::Session;
 
 use super::context::RequestContext;
-use crate::formats::{self, Operation, set_stream};
+use crate::formats::{self, Operation, decode_bedrock_count, set_stream};
 use crate::model::ApiError;
 
 /// Takes what belongs into headers out of the body of a cloud's client, and has it stream as its path says.
 pub(super) fn take_headers(
     ctx: &mut RequestContext,
+    operation: Operation,
     stream: Option<bool>,
 ) -> Result<Vec<(HeaderName, HeaderValue)>, ApiError> {
+    if ctx.client.is_bedrock() && operation == Operation::CountTokens {
+        ctx.route.body = decode_bedrock_count(&ctx.route.body)?;
+    }
     let (mut body, headers) = formats::take_headers(&ctx.route.body)?;
     if let Some(stream) = stream {
         body = set_stream(&body, stream)?;

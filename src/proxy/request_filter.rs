@@ -99,7 +99,7 @@ impl Gateway {
             Err(api_error) => return Err(ctx.set_error(api_error)),
         };
         let headers = match has_headers_in_body {
-            true => take_headers(ctx, *bedrock_stream),
+            true => take_headers(ctx, *operation, *bedrock_stream),
             false => Ok(Vec::new()),
         };
         let model = headers.and_then(|headers| {

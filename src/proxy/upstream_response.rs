@@ -62,7 +62,7 @@ impl Gateway {
             translator.read_cloud_embeddings(cloud);
         }
         if ctx.client.is_bedrock() {
-            translator.write_event_stream();
+            translator.write_for_bedrock();
         }
         translator.expect_length(response_header::content_length(header));
         for name in [

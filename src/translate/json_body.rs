@@ -14,7 +14,7 @@ use super::upstream_error::chunk_too_large;
 use super::usage;
 use crate::formats::{
     CloudEmbeddings, Operation, PassthroughEndpoint, ResponseObserver, ResponseOptions,
-    to_json_string,
+    encode_bedrock_token_count, to_json_string,
 };
 use crate::json::{ChunkedBytes, Edit, JsonReader, splice};
 use crate::model::{ApiError, Format, Losses, SignedParts, Usage};
@@ -57,6 +57,8 @@ enum JsonBodyMode {
         to: Format,
         /// The upstream's body is not quite that of its format.
         is_encoded_anew: bool,
+        /// The client expects the body of AWS Bedrock.
+        is_for_bedrock: bool,
     },
     /// Nothing but the model's name changes in what this endpoint returns.
     Endpoint(PassthroughEndpoint, Vec<u8>),
@@ -90,6 +92,7 @@ impl JsonBody {
                 from: upstream,
                 to: client,
                 is_encoded_anew: client != upstream,
+                is_for_bedrock: false,
             }
         } else if client == upstream {
             JsonBodyMode::Passthrough(client, name())
@@ -135,6 +138,13 @@ impl JsonBody {
         }
     }
 
+    /// Has a count encoded for a client of Bedrock.
+    pub(super) fn write_bedrock_count(&mut self) {
+        if let JsonBodyMode::CountTokens { is_for_bedrock, .. } = &mut self.mode {
+            *is_for_bedrock = true;
+        }
+    }
+
     /// Reserves memory for a response of this length.
     pub(super) fn expect_length(&mut self, length: usize) {
         self.buffer = BodyBuffer::with_expected_length(length);
@@ -151,8 +161,10 @@ impl JsonBody {
             }
             JsonBodyMode::Translate { .. } => true,
             JsonBodyMode::CountTokens {
-                is_encoded_anew, ..
-            } => *is_encoded_anew,
+                is_encoded_anew,
+                is_for_bedrock,
+                ..
+            } => *is_encoded_anew || *is_for_bedrock,
             JsonBodyMode::Embeddings(body, _) => body.is_translated(),
         }
     }
@@ -238,11 +250,15 @@ impl JsonBody {
                 from,
                 to,
                 is_encoded_anew,
+                is_for_bedrock,
             } => {
                 let translated = count_tokens::translate_count(*from, *to, body)?;
-                Ok(match is_encoded_anew {
-                    false => FinishedDocument::Passthrough(None),
-                    true => FinishedDocument::Translated(translated),
+                Ok(match (is_for_bedrock, is_encoded_anew) {
+                    (true, _) => {
+                        FinishedDocument::Translated(encode_bedrock_token_count(&translated)?)
+                    }
+                    (false, false) => FinishedDocument::Passthrough(None),
+                    (false, true) => FinishedDocument::Translated(translated),
                 })
             }
             JsonBodyMode::Embeddings(embeddings, _) if embeddings.is_translated() => {

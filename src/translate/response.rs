@@ -161,9 +161,12 @@ impl ResponseTranslator {
         }
     }
 
-    /// Has a stream written as an event stream of AWS, for clients of Bedrock.
-    pub fn write_event_stream(&mut self) {
+    /// Has a stream written as an event stream of AWS, and a count under its name there, for clients of Bedrock.
+    pub fn write_for_bedrock(&mut self) {
         self.writes_event_stream = self.mode() == ResponseMode::Stream;
+        if let ResponseHandler::Json(body) = &mut self.handler {
+            body.write_bedrock_count();
+        }
     }
 
     /// Has embeddings of the upstream read in the words of a cloud.

@@ -136,6 +136,51 @@ async fn errors_are_those_of_aws() {
 }
 
 #[tokio::test]
+async fn tokens_are_counted_under_the_name_of_aws() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&every_format_config(mock.address));
+    let ask = async |model: &str, inner: &Value| {
+        let encoded = STANDARD.encode(inner.to_string());
+        let question = json!({"input": {"invokeModel": {"body": encoded}}});
+        post(&gateway, &path(model, "count-tokens"), &question).await
+    };
+    let mut inner = body("one two three");
+    inner["temperature"] = json!(0.5);
+    for (upstream, is_exact) in [
+        ("messages", true),
+        ("native", true),
+        ("responses", true),
+        ("chat", false),
+    ] {
+        let response = ask(&format!("other-{upstream}"), &inner).await;
+        assert_eq!(response.status, 200, "{upstream}: {}", response.text());
+        let counted = response.json();
+        assert_eq!(counted.as_object().map(|it| it.len()), Some(1), "{counted}");
+        let tokens = counted["inputTokens"].as_u64();
+        assert!(tokens > Some(0), "{upstream}: {counted}");
+        let is_estimated = response.header("x-omniglot-estimated") == "true";
+        assert_eq!(is_estimated, !is_exact, "{upstream}");
+        if is_exact {
+            assert_eq!(tokens, Some(3), "{upstream}: the mock counts words");
+        }
+    }
+    let converse = json!({"input": {"converse": {"messages": []}}});
+    for wrong in [json!({}), converse] {
+        let refused = post(&gateway, &path("other-messages", "count-tokens"), &wrong).await;
+        assert_eq!(
+            (refused.status, refused.header("x-amzn-errortype")),
+            (400, "ValidationException")
+        );
+        assert!(
+            refused.json()["message"]
+                .to_string()
+                .contains("invokeModel")
+                || wrong == json!({})
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_signature_of_aws_is_no_key() {
     let mock = Mock::start();
     let gateway = Gateway::start(&every_format_config(mock.address));

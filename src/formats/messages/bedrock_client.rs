@@ -7,8 +7,11 @@ use http::{HeaderName, HeaderValue};
 use serde::Serialize;
 
 use super::Messages;
+use super::count_tokens::MessagesTokenCounter;
 use crate::event_stream::encode_event_stream_message;
-use crate::formats::{ErrorCodec, decode_unique_fields, set_field};
+use crate::formats::{
+    ErrorCodec, TokenCounter as _, decode_unique_fields, decode_unique_item, set_field,
+};
 use crate::json::{FromJson, RawJson, decode_json, from_json, remove_member, replace};
 use crate::model::{ApiError, ApiErrorKind, Text};
 use crate::sse::SseFrames;
@@ -72,6 +75,60 @@ pub fn set_stream(body: &Bytes, stream: bool) -> Result<Bytes, ApiError> {
             &[set_field(body, &field, &stream.to_string())],
         )),
     }
+}
+
+/// Fields that say how to generate, which counters of the format refuse.
+const GENERATION_FIELDS: [&str; 8] = [
+    "max_tokens",
+    "temperature",
+    "top_p",
+    "top_k",
+    "stop_sequences",
+    "stream",
+    "metadata",
+    "service_tier",
+];
+
+/// Takes the request out of a client's question for its tokens: `{"input": {"invokeModel": {"body": BASE64}}}`.
+pub fn decode_bedrock_count(body: &Bytes) -> Result<Bytes, ApiError> {
+    let missing = |path: &'static str| {
+        let message = format!(
+            "`{path}` is missing: send the body of InvokeModel there, as base64; other shapes, such as that of Converse, are not taken"
+        );
+        ApiError::invalid(message).at(path)
+    };
+    let [input] = decode_unique_fields(body, [&["input"]])?;
+    let input = input.value().ok_or_else(|| missing("input"))?;
+    let [invoke] = decode_unique_item(input.get(), "input", [&["invokeModel"]])?;
+    let invoke = invoke.value().ok_or_else(|| missing("input.invokeModel"))?;
+    let [encoded] = decode_unique_item(invoke.get(), "input.invokeModel", [&["body"]])?;
+    let path = "input.invokeModel.body";
+    let encoded = encoded.value().ok_or_else(|| missing(path))?;
+    let encoded: Text<'_> = decode(encoded, path)?;
+    let decoded = STANDARD.decode(encoded.as_bytes());
+    let wrong = |_| ApiError::invalid(format!("`{path}` is not valid base64")).at(path);
+    let mut request = Bytes::from(decoded.map_err(wrong)?);
+    for name in GENERATION_FIELDS {
+        let [field] = decode_unique_fields(&request, [&[name]])?;
+        if let Some(raw) = field.written() {
+            request = replace(&request, &[remove_member(&request, raw.range_in(&request))]);
+        }
+    }
+    Ok(request)
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct BedrockTokenCount {
+    input_tokens: u64,
+}
+
+/// Encodes a count of the format as Bedrock does.
+pub fn encode_bedrock_token_count(count: &[u8]) -> Result<Vec<u8>, ApiError> {
+    let count = BedrockTokenCount {
+        input_tokens: MessagesTokenCounter.decode_count(count)?,
+    };
+    Ok(serde_json::to_vec(&count).expect("a number always serialises"))
 }
 
 from_json! {
@@ -205,6 +262,39 @@ mod tests {
                 "{wrong}"
             );
         }
+    }
+
+    #[test]
+    fn a_question_for_tokens_holds_a_request() {
+        let ask = |inner: &str| {
+            let encoded = STANDARD.encode(inner);
+            format!(r#"{{"input":{{"invokeModel":{{"body":"{encoded}"}}}}}}"#)
+        };
+        let inner = r#"{"anthropic_version":"x","max_tokens":9,"messages":[],"temperature":1}"#;
+        let found = decode_bedrock_count(&Bytes::from(ask(inner))).expect("a request");
+        assert_eq!(found, r#"{"anthropic_version":"x","messages":[]}"#);
+        for (wrong, at) in [
+            ("{}".to_owned(), "input"),
+            (
+                r#"{"input":{"converse":{}}}"#.to_owned(),
+                "input.invokeModel",
+            ),
+            (
+                r#"{"input":{"invokeModel":{}}}"#.to_owned(),
+                "input.invokeModel.body",
+            ),
+            (
+                r#"{"input":{"invokeModel":{"body":"?"}}}"#.to_owned(),
+                "base64",
+            ),
+            (ask("no JSON"), ""),
+            (ask(r#"{"max_tokens":1,"max_tokens":2}"#), "max_tokens"),
+        ] {
+            let error = decode_bedrock_count(&Bytes::from(wrong.clone())).expect_err(&wrong);
+            assert!(error.message.contains(at), "{wrong}: {}", error.message);
+        }
+        let count = encode_bedrock_token_count(br#"{"input_tokens":7}"#).expect("a count");
+        assert_eq!(count, br#"{"inputTokens":7}"#);
     }
 
     #[test]

@@ -44,7 +44,10 @@ pub use bedrock::{
     AWS_ERROR_TYPE, BedrockStream, counting_model, decode_aws_error, encode_bedrock_count,
     is_expired_credential,
 };
-pub use bedrock_client::{encode_aws_error, encode_bedrock_events, set_stream, take_headers};
+pub use bedrock_client::{
+    decode_bedrock_count, encode_aws_error, encode_bedrock_events, encode_bedrock_token_count,
+    set_stream, take_headers,
+};
 
 use super::{
     BodyCodec, Capabilities, Codec, HeaderFields, HttpApi, MessagesVersion, Operation,
