@@ -2,9 +2,13 @@
 
 mod backend;
 mod bifrost;
+mod bifrost_governance;
+mod bifrost_key;
+mod bifrost_network;
 mod cloud;
 mod config_text;
 mod litellm;
+mod litellm_settings;
 mod value;
 
 use std::path::PathBuf;

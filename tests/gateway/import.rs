@@ -59,9 +59,22 @@ fn assert_imported(file: &str) {
         "AWS_KEY",
         "AWS_SECRET",
         "BEDROCK_KEY",
+        "AZURE_API_KEY",
+        "AZURE_TENANT_ID",
+        "AZURE_CLIENT_ID",
+        "AZURE_CLIENT_SECRET",
+        "AWS_ACCESS_KEY_ID",
+        "AWS_SECRET_ACCESS_KEY",
+        "AWS_ROLE_ARN",
+        "AWS_EXTERNAL_ID",
+        "VERTEX_PROJECT_ID",
+        "GOOGLE_API_KEY",
+        "VK_PLATFORM",
     ] {
         check.env(name, "a-key-of-the-test");
     }
+    check.env("AZURE_ENDPOINT", "https://other.openai.azure.com");
+    check.env("VLLM_URL", "http://10.0.0.9:8000");
     let (code, _, problems) = run(check.env("REDIS_HOST", "127.0.0.1"));
     assert_eq!(code, Some(0), "{problems}");
 }
@@ -84,6 +97,21 @@ fn entries_for_clouds_become_presets_with_their_credentials() {
 #[test]
 fn the_keys_of_a_provider_become_its_upstreams() {
     assert_imported("bifrost-providers.json");
+}
+
+#[test]
+fn keys_of_clouds_become_presets_with_their_credentials() {
+    assert_imported("bifrost-clouds.json");
+}
+
+#[test]
+fn virtual_keys_become_keys_with_their_limits() {
+    assert_imported("bifrost-governance.json");
+}
+
+#[test]
+fn settings_of_the_router_become_those_of_models_and_upstreams() {
+    assert_imported("litellm-settings.yaml");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use super::value::{text, yaml_text};
 use crate::config::providers;
 
 /// The names that LiteLLM and Bifrost have for providers, and our presets.
-const PRESETS: [(&str, &str); 28] = [
+const PRESETS: [(&str, &str); 29] = [
     ("openai", "openai"),
     ("anthropic", "anthropic"),
     ("gemini", "gemini"),
@@ -20,6 +20,7 @@ const PRESETS: [(&str, &str); 28] = [
     ("cohere_chat", "cohere"),
     ("together_ai", "together"),
     ("fireworks_ai", "fireworks"),
+    ("fireworks", "fireworks"),
     ("openrouter", "openrouter"),
     ("cerebras", "cerebras"),
     ("perplexity", "perplexity"),
@@ -54,6 +55,8 @@ pub(super) struct Backend {
     pub settings: Vec<(&'static str, String)>,
     /// The upstream's own name for the model.
     pub model: String,
+    /// The other gateway's name of the provider.
+    pub provider: String,
 }
 
 impl Backend {
@@ -77,6 +80,7 @@ impl Backend {
                 name: cloud.preset.to_owned(),
                 settings,
                 model: cloud.model,
+                provider,
             });
         }
         let base = parameters
@@ -96,6 +100,7 @@ impl Backend {
             name: preset(&provider).map_or_else(|| provider.replace('_', "-"), str::to_owned),
             settings,
             model: model.to_owned(),
+            provider,
         })
     }
 }

@@ -13,12 +13,13 @@ pub(super) struct CloudBackend {
 }
 
 /// Providers of LiteLLM that are clouds.
-pub(super) const CLOUDS: [&str; 5] = [
+pub(super) const CLOUDS: [&str; 6] = [
     "azure",
     "azure_ai",
     "vertex_ai",
     "vertex_ai_beta",
     "bedrock",
+    "bedrock_mantle",
 ];
 
 /// Parameters that are read here.
@@ -54,6 +55,7 @@ pub(super) fn of(
         "azure_ai" => foundry(model, parameters),
         "vertex_ai" | "vertex_ai_beta" => vertex(model, parameters),
         "bedrock" => bedrock(model, parameters),
+        "bedrock_mantle" => Ok(mantle(model, parameters)),
         _ => return None,
     };
     Some(backend)
@@ -93,6 +95,8 @@ fn foundry(model: &str, parameters: &Map<String, Value>) -> Result<CloudBackend,
     let base = base_of(parameters).ok_or("azure_ai needs api_base")?;
     let base = base.strip_suffix("/v1/messages").unwrap_or(&base);
     let base = base.strip_suffix("/anthropic").unwrap_or(base);
+    // Claude is at another host of the same resource.
+    let base = base.replace(".openai.azure.com", ".services.ai.azure.com");
     let auth = azure_auth("x-api-key", "AZURE_AI_API_KEY", parameters);
     Ok(CloudBackend {
         preset: "azure-anthropic",
@@ -119,6 +123,9 @@ fn azure_auth(header: &str, variable: &str, parameters: &Map<String, Value>) -> 
     if get("api_key").is_none() && !app.is_empty() {
         return mapping(&[("azure", mapping(&app))]);
     }
+    if parameters.contains_key("use_default_identity") {
+        return mapping(&[("azure", mapping(&[]))]);
+    }
     let key = get("api_key").unwrap_or_else(|| scalar(&format!("${{{variable}}}")));
     let header = mapping(&[("name", header.to_owned()), ("value", key)]);
     mapping(&[("header", header)])
@@ -137,6 +144,14 @@ fn vertex(model: &str, parameters: &Map<String, Value>) -> Result<CloudBackend, 
             ));
         }
     };
+    if let (Some(key), "vertex") = (parameters.get("api_key").and_then(yaml_text), preset) {
+        let header = mapping(&[("name", "x-goog-api-key".to_owned()), ("value", key)]);
+        return Ok(CloudBackend {
+            preset: "vertex-express",
+            settings: vec![("auth", mapping(&[("header", header)]))],
+            model: model.to_owned(),
+        });
+    }
     let mut settings = settings_of(parameters, &[("vertex_project", "project")]);
     if settings.is_empty() {
         settings = settings_of(parameters, &[("vertex_ai_project", "project")]);
@@ -174,6 +189,8 @@ fn bedrock(model: &str, parameters: &Map<String, Value>) -> Result<CloudBackend,
         {
             "bedrock"
         }
+        // A profile may be of any model; a pattern is for those of the preset.
+        _ if model == "*" || model.starts_with("arn:") => "bedrock",
         _ if model.starts_with("openai.") => "bedrock-openai",
         _ => {
             return Err(format!(
@@ -182,21 +199,36 @@ fn bedrock(model: &str, parameters: &Map<String, Value>) -> Result<CloudBackend,
             ));
         }
     };
+    let path = match preset {
+        "bedrock-openai" => "/openai/v1",
+        _ => "",
+    };
+    Ok(on_aws(preset, model, parameters, path))
+}
+
+/// Bedrock Mantle, where Claude has an endpoint of its own.
+fn mantle(model: &str, parameters: &Map<String, Value>) -> CloudBackend {
+    match model.contains("claude") || model.starts_with("anthropic.") {
+        true => on_aws("bedrock-mantle-anthropic", model, parameters, "/anthropic"),
+        false => on_aws("bedrock-mantle", model, parameters, "/v1"),
+    }
+}
+
+/// A preset of AWS with its region and credentials. `path`: what follows the address that parameters may give.
+fn on_aws(
+    preset: &'static str,
+    model: &str,
+    parameters: &Map<String, Value>,
+    path: &str,
+) -> CloudBackend {
     let mut settings = settings_of(parameters, &[("aws_region_name", "region")]);
     let endpoint = parameters
         .get("aws_bedrock_runtime_endpoint")
         .and_then(text);
     let endpoint = endpoint.or_else(|| base_of(parameters));
     settings.extend(endpoint.map(|base| {
-        let path = if preset == "bedrock-openai" {
-            "/openai/v1"
-        } else {
-            ""
-        };
-        (
-            "base_url",
-            scalar(&format!("{}{path}", base.trim_end_matches('/'))),
-        )
+        let base = format!("{}{path}", base.trim_end_matches('/'));
+        ("base_url", scalar(&base))
     }));
     let keys = [
         ("aws_access_key_id", "access_key_id"),
@@ -214,11 +246,11 @@ fn bedrock(model: &str, parameters: &Map<String, Value>) -> Result<CloudBackend,
         keys.map(|keys| ("aws", keys))
     });
     settings.extend(auth.map(|auth| ("auth", mapping(&[auth]))));
-    Ok(CloudBackend {
+    CloudBackend {
         preset,
         settings,
         model: model.to_owned(),
-    })
+    }
 }
 
 /// The parameters that are there, under our names.

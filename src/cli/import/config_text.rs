@@ -78,6 +78,13 @@ impl ImportedConfig {
         name
     }
 
+    /// Sets something for all upstreams.
+    pub(super) fn set_upstreams(&mut self, key: &'static str, value: &str) {
+        for upstream in &mut self.upstreams {
+            upstream.set(key, Some(value.to_owned()));
+        }
+    }
+
     /// Encodes the config.
     pub(super) fn to_yaml(&self, source: &str) -> String {
         let mut text =

@@ -8,7 +8,10 @@ use serde_json::{Map, Value};
 use super::backend::Backend;
 use super::cloud;
 use super::config_text::{Entry, ImportedConfig, list, mapping, scalar};
-use super::value::{per_million, seconds, text, yaml_text};
+use super::litellm_settings::{
+    drop_retries_before_fallbacks, read_general_settings, read_other_settings, read_router_settings,
+};
+use super::value::{per_million, per_minute, seconds, text, yaml_text};
 use crate::config::parse_foreign_yaml;
 use crate::formats::Operation;
 
@@ -53,12 +56,14 @@ pub(super) fn import(text: &str) -> Result<ImportedConfig> {
     let mut config = ImportedConfig::default();
     let credentials = root.get("credential_list").and_then(Value::as_array);
     let models = root.get("model_list").and_then(Value::as_array);
+    let factors = PriceFactors(section("litellm_settings"));
     for (place, entry) in models.into_iter().flatten().enumerate() {
         add_deployment(
             &mut config,
             place,
             entry,
             credentials.map_or(&[], Vec::as_slice),
+            &factors,
         );
     }
     read_router_settings(&mut config, section("router_settings"));
@@ -85,8 +90,30 @@ pub(super) fn import(text: &str) -> Result<ImportedConfig> {
     Ok(config)
 }
 
+/// Discounts and margins of providers, by which prices are multiplied there.
+struct PriceFactors<'v>(&'v Map<String, Value>);
+
+impl PriceFactors<'_> {
+    fn of(&self, provider: &str) -> f64 {
+        let share = |config: &str, name: &str| {
+            let value = self.0.get(config)?.get(name)?;
+            value.as_f64().or_else(|| value.get("percentage")?.as_f64())
+        };
+        let discount = share("cost_discount_config", provider).unwrap_or(0.0);
+        let margin = share("cost_margin_config", provider);
+        let margin = margin.or_else(|| share("cost_margin_config", "global"));
+        ((1.0 - discount) * (1.0 + margin.unwrap_or(0.0))).max(0.0)
+    }
+}
+
 /// One deployment: an upstream of a model. Several of one name are one model.
-fn add_deployment(config: &mut ImportedConfig, place: usize, entry: &Value, credentials: &[Value]) {
+fn add_deployment(
+    config: &mut ImportedConfig,
+    place: usize,
+    entry: &Value,
+    credentials: &[Value],
+    factors: &PriceFactors<'_>,
+) {
     let path = format!("model_list[{place}]");
     let empty = Map::new();
     let Some(id) = entry.get("model_name").and_then(text) else {
@@ -131,7 +158,8 @@ fn add_deployment(config: &mut ImportedConfig, place: usize, entry: &Value, cred
     match config.models.iter_mut().find(|model| model.name == id) {
         Some(model) => model.add_to_list("upstreams", &target),
         None => {
-            let model = new_model(id, &target, &parameters, info.unwrap_or(&empty));
+            let factor = factors.of(&backend.provider);
+            let model = new_model(id, &target, &parameters, info.unwrap_or(&empty), factor);
             config.models.push(model);
         }
     }
@@ -142,6 +170,7 @@ fn new_model(
     target: &str,
     parameters: &Map<String, Value>,
     info: &Map<String, Value>,
+    factor: f64,
 ) -> Entry {
     let mut model = Entry {
         name: id,
@@ -168,12 +197,18 @@ fn new_model(
     for (theirs, ours) in PRICES {
         prices.extend(
             both(theirs)
-                .and_then(per_million)
+                .and_then(|price| per_million(price, factor))
                 .map(|price| (ours, price)),
         );
     }
-    let per_second = both("output_cost_per_second").or_else(|| both("input_cost_per_second"));
-    prices.extend(per_second.and_then(text).map(|price| ("per_second", price)));
+    if mode == Some("audio_transcription") {
+        let minute = both("input_cost_per_second").or_else(|| both("output_cost_per_second"));
+        let minute = minute.and_then(|price| per_minute(price, factor));
+        prices.extend(minute.map(|price| ("per_audio_minute", price)));
+    } else {
+        let per_second = both("output_cost_per_second").or_else(|| both("input_cost_per_second"));
+        prices.extend(per_second.and_then(text).map(|price| ("per_second", price)));
+    }
     if !prices.is_empty() {
         model.set("pricing", Some(mapping(&prices)));
     }
@@ -246,174 +281,6 @@ fn report_parameters(config: &mut ImportedConfig, path: &str, parameters: &Map<S
                 &path,
                 "clients send it themselves; the gateway sets no defaults",
             ),
-        }
-    }
-}
-
-fn read_router_settings(config: &mut ImportedConfig, settings: &Map<String, Value>) {
-    for (name, value) in settings {
-        let path = format!("router_settings.{name}");
-        match name.as_str() {
-            "routing_strategy" => set_balance(config, &path, value),
-            "num_retries" => {
-                let attempts = value
-                    .as_u64()
-                    .map(|retries| retries.saturating_add(1).min(20));
-                for model in &mut config.models {
-                    if !model.settings.iter().any(|(key, _)| *key == "retries") {
-                        model.set(
-                            "retries",
-                            attempts.map(|attempts| format!("{{attempts: {attempts}}}")),
-                        );
-                    }
-                }
-            }
-            "fallbacks" => add_fallbacks(config, &path, value),
-            "model_group_alias" => add_aliases(config, value),
-            "redis_host" => {
-                let get = |name: &str| settings.get(name).and_then(text);
-                let host = text(value).unwrap_or_default();
-                let port = get("redis_port").unwrap_or_else(|| "6379".to_owned());
-                let password = get("redis_password").map(|password| format!(":{password}@"));
-                let password = password.unwrap_or_default();
-                config.limits_store = Some(scalar(&format!("redis://{password}{host}:{port}/0")));
-            }
-            "redis_port" | "redis_password" => {}
-            _ => config.leave_out(&path, "the gateway has nothing like it"),
-        }
-    }
-}
-
-fn set_balance(config: &mut ImportedConfig, path: &str, value: &Value) {
-    match value.as_str() {
-        Some("simple-shuffle") => {}
-        Some("least-busy") => {
-            for model in &mut config.models {
-                model.set("balance", Some("least_in_flight".to_owned()));
-            }
-        }
-        _ => config.leave_out(path, "requests are shared by weight, or by those in flight"),
-    }
-}
-
-/// `[{a: [b, c]}]`; ids that the import does not know are left out.
-fn add_fallbacks(config: &mut ImportedConfig, path: &str, value: &Value) {
-    let known: HashSet<String> = config
-        .models
-        .iter()
-        .map(|model| model.name.clone())
-        .collect();
-    let entries = value
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_object);
-    for (id, others) in entries.flatten() {
-        let others = others.as_array().into_iter().flatten().filter_map(text);
-        let (found, missing): (Vec<String>, Vec<String>) =
-            others.partition(|other| known.contains(other));
-        for other in missing {
-            config.leave_out(path, &format!("{other} is no model of the list"));
-        }
-        let found: Vec<String> = found.iter().map(|other| scalar(other)).collect();
-        match config.models.iter_mut().find(|model| model.name == *id) {
-            Some(model) if !found.is_empty() => model.set("fallbacks", Some(list(&found))),
-            Some(_) => {}
-            None => config.leave_out(path, &format!("{id} is no model of the list")),
-        }
-    }
-}
-
-/// Attempts count fallbacks too here: a limit for one model would keep its fallbacks from being reached.
-fn drop_retries_before_fallbacks(config: &mut ImportedConfig) {
-    let mut dropped = Vec::new();
-    for model in &mut config.models {
-        let has = |key: &str| model.settings.iter().any(|(setting, _)| *setting == key);
-        if has("fallbacks") && has("retries") {
-            model.settings.retain(|(setting, _)| *setting != "retries");
-            dropped.push(model.name.clone());
-        }
-    }
-    for id in dropped {
-        let reason =
-            "each upstream is tried once, then the fallbacks; models[].retries counts both";
-        config.leave_out(&format!("retries of {id}"), reason);
-    }
-}
-
-/// Further names of models.
-fn add_aliases(config: &mut ImportedConfig, value: &Value) {
-    for (alias, of) in value.as_object().into_iter().flatten() {
-        let of = of.get("model").unwrap_or(of);
-        let mut models = config.models.iter_mut();
-        match models.find(|model| Some(model.name.as_str()) == of.as_str()) {
-            Some(model) => model.add_to_list("aliases", &scalar(alias)),
-            None => config.leave_out(
-                &format!("router_settings.model_group_alias.{alias}"),
-                "its model is not in the list",
-            ),
-        }
-    }
-}
-
-fn read_general_settings(config: &mut ImportedConfig, settings: &Map<String, Value>) {
-    for (name, value) in settings {
-        let path = format!("general_settings.{name}");
-        match name.as_str() {
-            "master_key" => {
-                let mut key = Entry {
-                    name: "master".to_owned(),
-                    ..Entry::default()
-                };
-                key.comments.push(
-                    "A key like any other: it opens all models, and administers nothing."
-                        .to_owned(),
-                );
-                key.set("secret", yaml_text(value));
-                config.keys.push(key);
-            }
-            "max_parallel_requests" | "global_max_parallel_requests" => {
-                config
-                    .server
-                    .extend(yaml_text(value).map(|limit| ("max_in_flight", limit)));
-            }
-            "max_request_size_mb" => {
-                let size = value.as_u64().filter(|size| *size > 0);
-                config
-                    .server
-                    .extend(size.map(|size| ("body_limit", format!("{size}MiB"))));
-            }
-            "database_url" => {
-                let reason = "its tables are other ones; create keys with `omniglot key create` in a store of your own";
-                config.leave_out(&path, reason);
-            }
-            _ => config.leave_out(&path, "the gateway has nothing like it"),
-        }
-    }
-}
-
-fn read_other_settings(config: &mut ImportedConfig, settings: &Map<String, Value>) {
-    for (name, value) in settings {
-        let path = format!("litellm_settings.{name}");
-        match name.as_str() {
-            "drop_params" => {
-                if value == &Value::Bool(false) {
-                    let reason = "what an upstream cannot express is reported; server.on_unsupported: reject refuses it";
-                    config.leave_out(&path, reason);
-                }
-            }
-            "fallbacks" => add_fallbacks(config, &path, value),
-            "num_retries" | "request_timeout" | "set_verbose" | "json_logs" => {
-                config.leave_out(&path, "set it per model, or in the environment (RUST_LOG)");
-            }
-            "callbacks" | "success_callback" | "failure_callback" => {
-                config.leave_out(
-                    &path,
-                    "the gateway has metrics, an access log and usage records instead",
-                );
-            }
-            "cache" | "cache_params" => config.leave_out(&path, "responses are not cached"),
-            _ => config.leave_out(&path, "the gateway has nothing like it"),
         }
     }
 }

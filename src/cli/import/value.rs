@@ -32,9 +32,25 @@ pub(super) fn seconds(value: &Value) -> Option<String> {
     })
 }
 
-/// A price for one token as the price of a million, exactly: the point moves six places.
-pub(super) fn per_million(value: &Value) -> Option<String> {
+/// A price for a second as that of a minute, times a factor.
+pub(super) fn per_minute(value: &Value, factor: f64) -> Option<String> {
     let price = value.as_f64().filter(|price| *price >= 0.0)?;
+    Some(rounded(price * 60.0 * factor))
+}
+
+/// A product with the digits that a price may have.
+fn rounded(price: f64) -> String {
+    let digits = format!("{price:.9}");
+    let digits = digits.trim_end_matches('0').trim_end_matches('.');
+    digits.to_owned()
+}
+
+/// A price for one token as the price of a million, exactly: the point moves six places. A factor makes it a product.
+pub(super) fn per_million(value: &Value, factor: f64) -> Option<String> {
+    let price = value.as_f64().filter(|price| *price >= 0.0)?;
+    if factor != 1.0 {
+        return Some(rounded(price * 1e6 * factor));
+    }
     // The shortest digits that stand for the number, without an exponent.
     let digits = format!("{price}");
     let (whole, fraction) = digits.split_once('.').unwrap_or((&digits, ""));
@@ -68,9 +84,30 @@ mod tests {
             (json!(0.00006), "60"),
             (json!(1), "1000000"),
         ] {
-            assert_eq!(per_million(&price).as_deref(), Some(expected), "{price}");
+            assert_eq!(
+                per_million(&price, 1.0).as_deref(),
+                Some(expected),
+                "{price}"
+            );
         }
-        assert_eq!(per_million(&json!(-1)), None);
+        assert_eq!(per_million(&json!(-1), 1.0), None);
+        assert_eq!(per_million(&json!(2.5e-6), 0.95).as_deref(), Some("2.375"));
+    }
+
+    #[test]
+    fn prices_of_seconds_are_those_of_minutes() {
+        for (price, expected) in [
+            (json!(0.0001), "0.006"),
+            (json!(0.00003), "0.0018"),
+            (json!(1), "60"),
+            (json!(0), "0"),
+        ] {
+            assert_eq!(
+                per_minute(&price, 1.0).as_deref(),
+                Some(expected),
+                "{price}"
+            );
+        }
     }
 
     #[test]
