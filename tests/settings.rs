@@ -112,7 +112,7 @@ fn the_sample_loads_on_a_fresh_machine() {
     assert_eq!(written(&large.pricing.input).as_deref(), Some("1.25"));
     assert_eq!(written(&large.pricing.output).as_deref(), Some("10.0"));
     assert_eq!(large.pricing.per_request, None);
-    assert_eq!(large.capabilities.len(), 22);
+    assert_eq!(large.capabilities.len(), 23);
     let sizes = (
         "image_sizes".to_owned(),
         "1024x1024,1536x1024,1024x1536".to_owned(),

@@ -32,7 +32,7 @@ const fn capability(name: &'static str, takes: Takes, meaning: &'static str) -> 
 
 const EFFORTS: &[&str] = &["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 
-const CAPABILITIES: [Capability; 23] = [
+const CAPABILITIES: [Capability; 24] = [
     capability(
         "messages_version",
         Takes::OneOf(&["2026-10-21", "2023-06-01"]),
@@ -147,6 +147,16 @@ const CAPABILITIES: [Capability; 23] = [
         "efforts",
         Takes::SomeOf(EFFORTS),
         "the efforts the model knows",
+    ),
+    capability(
+        "embedding_input_type",
+        Takes::OneOf(&[
+            "search_document",
+            "search_query",
+            "classification",
+            "clustering",
+        ]),
+        "what its vectors are for",
     ),
 ];
 

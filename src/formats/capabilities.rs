@@ -50,6 +50,8 @@ pub struct Capabilities {
     pub efforts: Option<Vec<Effort>>,
     /// An effort of none turns reasoning off.
     pub off_effort: bool,
+    /// What vectors are for where the client does not say it, for upstreams that want to know.
+    pub embedding_input_type: &'static str,
 }
 
 /// The version of the Messages API that a model is used with.
@@ -91,6 +93,19 @@ fn parse_web_search(value: &str) -> Result<Option<&'static str>, String> {
     known
         .map(Some)
         .ok_or_else(|| format!("messages_web_search is {versions} or none"))
+}
+
+/// What vectors may be for; the first is the default.
+const INPUT_TYPES: [&str; 4] = [
+    "search_document",
+    "search_query",
+    "classification",
+    "clustering",
+];
+
+fn parse_input_type(value: &str) -> Result<&'static str, String> {
+    let known = INPUT_TYPES.into_iter().find(|known| *known == value);
+    known.ok_or_else(|| format!("embedding_input_type is one of {}", INPUT_TYPES.join(", ")))
 }
 
 /// Parses a range like `128-32768`.
@@ -136,6 +151,7 @@ impl Default for Capabilities {
             parallel_switch: true,
             efforts: None,
             off_effort: true,
+            embedding_input_type: INPUT_TYPES[0],
         }
     }
 }
@@ -210,6 +226,7 @@ impl Capabilities {
             }
             "parallel_switch" => self.parallel_switch = switch()?,
             "efforts" => self.set_efforts(value)?,
+            "embedding_input_type" => self.embedding_input_type = parse_input_type(value)?,
             _ => return Err(format!("{name} is not the name of a capability")),
         }
         Ok(())

@@ -8,7 +8,7 @@ use super::embedding_vector::{broken, check_lengths, decode_vector};
 use super::json_bytes::to_json_bytes;
 use super::token_count::TokenCount;
 use crate::json::{RawJson, decode_json, from_json};
-use crate::model::{ApiError, EmbeddingRequest, Embeddings, Text, truncated};
+use crate::model::{ApiError, EmbeddingRequest, Embeddings, InputHints, Losses, Text, truncated};
 
 /// How an upstream takes requests for embeddings, where it is not as its format says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,8 +22,13 @@ pub enum CloudEmbeddings {
 /// The most texts of a request to Cohere.
 const MAX_COHERE_TEXTS: usize = 96;
 
-/// Cohere wants to know what vectors are for; no client says so.
-const COHERE_INPUT_TYPE: &str = "search_document";
+/// What vectors are for, in the words of Gemini and in those of Cohere.
+const COHERE_INPUT_TYPES: [(&str, &str); 4] = [
+    ("RETRIEVAL_DOCUMENT", "search_document"),
+    ("RETRIEVAL_QUERY", "search_query"),
+    ("CLASSIFICATION", "classification"),
+    ("CLUSTERING", "clustering"),
+];
 
 impl CloudEmbeddings {
     /// Encodes a request. `Err`: the model cannot be asked for all of it at once.
@@ -31,14 +36,18 @@ impl CloudEmbeddings {
         self,
         request: &EmbeddingRequest<'_>,
         target: &UpstreamTarget<'_>,
+        losses: &mut Losses,
     ) -> Result<Vec<u8>, ApiError> {
         let size = request.inputs.iter().map(|text| text.len() + 32).sum();
         match self {
-            CloudEmbeddings::Vertex => Ok(to_json_bytes(&VertexRequest::new(request), size)),
+            CloudEmbeddings::Vertex => Ok(to_json_bytes(&VertexRequest::new(request)?, size)),
             CloudEmbeddings::Bedrock if target.model.contains("titan-embed") => {
                 let [text] = &request.inputs[..] else {
                     return Err(too_many(request.inputs.len(), 1));
                 };
+                for hints in &request.hints {
+                    hints.report_dropped(losses);
+                }
                 let body = TitanRequest {
                     input_text: text,
                     dimensions: request.dimensions,
@@ -51,7 +60,7 @@ impl CloudEmbeddings {
                 }
                 let body = CohereRequest {
                     texts: &request.inputs,
-                    input_type: COHERE_INPUT_TYPE,
+                    input_type: cohere_input_type(request, target, losses)?,
                     output_dimension: request.dimensions,
                 };
                 Ok(to_json_bytes(&body, size))
@@ -97,6 +106,40 @@ impl CloudEmbeddings {
     }
 }
 
+/// What the vectors are for, which Cohere wants to know: what the client says, else what the model is set to.
+fn cohere_input_type(
+    request: &EmbeddingRequest<'_>,
+    target: &UpstreamTarget<'_>,
+    losses: &mut Losses,
+) -> Result<&'static str, ApiError> {
+    let asked = |hints: &InputHints<'_>| {
+        let word = hints.task_type.as_ref().map(|hint| &*hint.value);
+        let mut known = COHERE_INPUT_TYPES.into_iter();
+        known.find(|(theirs, _)| word.is_some_and(|word| word.eq_ignore_ascii_case(theirs)))
+    };
+    let mut types = request.hints.iter().map(asked);
+    let first = types.next().flatten();
+    if types.any(|other| other != first) {
+        return Err(different("taskType"));
+    }
+    for hints in &request.hints {
+        let mut lost = hints.clone();
+        if first.is_some() {
+            lost.task_type = None;
+        }
+        lost.report_dropped(losses);
+    }
+    let usual = target.capabilities.embedding_input_type;
+    Ok(first.map_or(usual, |(_, ours)| ours))
+}
+
+fn different(field: &'static str) -> ApiError {
+    let message = format!(
+        "`{field}` must be the same in all requests of a batch: the upstream of this model has one for all"
+    );
+    ApiError::invalid(message).at(field)
+}
+
 fn too_many(inputs: usize, most: usize) -> ApiError {
     let message = format!(
         "the request has {inputs} inputs, and the upstream of this model takes at most {most} at once: send several requests"
@@ -114,27 +157,48 @@ struct VertexRequest<'a> {
 #[derive(Serialize)]
 struct VertexInstance<'a> {
     content: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task_type: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<&'a str>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct VertexParameters {
-    output_dimensionality: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_dimensionality: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    auto_truncate: Option<bool>,
 }
 
 impl<'a> VertexRequest<'a> {
-    fn new(request: &'a EmbeddingRequest<'_>) -> VertexRequest<'a> {
-        let instances = request.inputs.iter();
-        VertexRequest {
-            instances: instances
-                .map(|content| VertexInstance { content })
-                .collect(),
-            parameters: request
-                .dimensions
-                .map(|output_dimensionality| VertexParameters {
-                    output_dimensionality,
-                }),
+    fn new(request: &'a EmbeddingRequest<'_>) -> Result<VertexRequest<'a>, ApiError> {
+        let truncated =
+            |hints: &InputHints<'_>| hints.auto_truncate.as_ref().map(|hint| hint.value);
+        let mut all = request.hints.iter().map(truncated);
+        let auto_truncate = all.next().flatten();
+        if all.any(|other| other != auto_truncate) {
+            return Err(different("autoTruncate"));
         }
+        let instances = request.inputs.iter().enumerate().map(|(place, content)| {
+            let hints = request.hints.get(place);
+            let task_type = hints.and_then(|hints| hints.task_type.as_ref());
+            let title = hints.and_then(|hints| hints.title.as_ref());
+            VertexInstance {
+                content,
+                task_type: task_type.map(|hint| &*hint.value),
+                title: title.map(|hint| &*hint.value),
+            }
+        });
+        let has_parameters = request.dimensions.is_some() || auto_truncate.is_some();
+        Ok(VertexRequest {
+            instances: instances.collect(),
+            parameters: has_parameters.then_some(VertexParameters {
+                output_dimensionality: request.dimensions,
+                auto_truncate,
+            }),
+        })
     }
 }
 
@@ -230,12 +294,22 @@ fn bedrock_vectors(body: &[u8]) -> Result<RawVectors<'_>, ApiError> {
 mod tests {
     use super::*;
     use crate::formats::Capabilities;
+    use crate::model::InputHint;
 
     fn encode(
         shape: CloudEmbeddings,
         model: &str,
         texts: &[&'static str],
     ) -> Result<String, ApiError> {
+        encode_with(shape, model, texts, Vec::new()).map(|(body, _)| body)
+    }
+
+    fn encode_with(
+        shape: CloudEmbeddings,
+        model: &str,
+        texts: &[&'static str],
+        hints: Vec<InputHints<'static>>,
+    ) -> Result<(String, Losses), ApiError> {
         let capabilities = Capabilities::default();
         let target = UpstreamTarget {
             model,
@@ -248,9 +322,57 @@ mod tests {
         let request = EmbeddingRequest {
             inputs: texts.iter().map(|text| (*text).into()).collect(),
             dimensions: Some(256),
+            hints,
         };
-        let body = shape.encode_request(&request, &target)?;
-        Ok(String::from_utf8(body).expect("text"))
+        let mut losses = Losses::default();
+        let body = shape.encode_request(&request, &target, &mut losses)?;
+        Ok((String::from_utf8(body).expect("text"), losses))
+    }
+
+    fn hints(task_type: &'static str) -> InputHints<'static> {
+        let hint = |value: &'static str, path: &str| InputHint {
+            value: value.into(),
+            path: path.to_owned(),
+        };
+        InputHints {
+            task_type: Some(hint(task_type, "taskType")),
+            title: Some(hint("t", "title")),
+            auto_truncate: Some(InputHint {
+                value: false,
+                path: "autoTruncate".to_owned(),
+            }),
+        }
+    }
+
+    #[test]
+    fn what_vectors_are_for_is_told_where_it_can_be() {
+        let query = || hints("RETRIEVAL_QUERY");
+        let (body, losses) = encode_with(
+            CloudEmbeddings::Vertex,
+            "text-embedding-005",
+            &["a"],
+            vec![query()],
+        )
+        .expect("a body");
+        let expected = r#"{"instances":[{"content":"a","task_type":"RETRIEVAL_QUERY","title":"t"}],"parameters":{"outputDimensionality":256,"autoTruncate":false}}"#;
+        assert_eq!((&*body, losses), (expected, Losses::default()));
+        let bedrock = CloudEmbeddings::Bedrock;
+        let cohere = "cohere.embed-english-v3";
+        let encode = |hints| encode_with(bedrock, cohere, &["a", "b"], hints);
+        let (body, losses) = encode(vec![query(), query()]).expect("a body");
+        assert!(body.contains(r#""input_type":"search_query""#), "{body}");
+        assert_eq!(losses.0.len(), 4, "titles, and how long texts are cut");
+        let (body, losses) = encode(vec![hints("FACT_VERIFICATION"); 2]).expect("a body");
+        assert!(body.contains(r#""input_type":"search_document""#), "{body}");
+        assert_eq!(losses.0.len(), 6);
+        assert!(encode(vec![query(), hints("CLUSTERING")]).is_err());
+        let titan = encode_with(
+            bedrock,
+            "amazon.titan-embed-text-v2:0",
+            &["a"],
+            vec![query()],
+        );
+        assert_eq!(titan.expect("a body").1.0.len(), 3);
     }
 
     #[test]

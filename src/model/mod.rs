@@ -21,7 +21,7 @@ mod translation_state;
 mod usage_record;
 
 pub use api_error::{ApiError, ApiErrorKind};
-pub use embedding::{EmbeddingRequest, Embeddings};
+pub use embedding::{EmbeddingRequest, Embeddings, InputHint, InputHints};
 pub use event::{Block, Delta, Event, Fold};
 pub use image_options::{ImageOptions, ImageSize, Scale};
 pub use lease::{LeaseGrant, LeaseRequest};

@@ -21,7 +21,7 @@ pub fn cloud_embedding_request(
     losses: &mut Losses,
 ) -> Result<Vec<u8>, ApiError> {
     let request = codec(from)?.decode_embedding_request(method, body, losses)?;
-    to.encode_request(&request, target)
+    to.encode_request(&request, target, losses)
 }
 
 /// Translates the body of a client's request for an upstream of another format.
@@ -41,6 +41,9 @@ pub fn embedding_request(
         ApiError::invalid(message).at("model")
     })?;
     let request = codec(from)?.decode_embedding_request(method, body, losses)?;
+    for hints in &request.hints {
+        hints.report_dropped(losses);
+    }
     Ok(to.encode_embedding_request(&request, target))
 }
 

@@ -100,6 +100,41 @@ async fn both_shapes_of_clients_are_answered_by_every_cloud() {
 }
 
 #[tokio::test]
+async fn what_vectors_are_for_is_lost_only_where_the_cloud_has_no_word_for_it() {
+    let mock = Mock::start();
+    let open =
+        "  - {id: open, model_type: embedding, upstreams: [{name: vertex-openai, model: m}]}\n";
+    let config = config(mock.address) + open;
+    let config = config.replace(
+        "models:\n",
+        &format!(
+            "  - {{provider: vertex-openai, base_url: \"http://{}\", project: p, location: global, auth: {{bearer: token}}}}\nmodels:\n",
+            mock.address
+        ),
+    );
+    let gateway = Gateway::start(&config);
+    let body = json!({
+        "content": {"parts": [{"text": "a cat"}]}, "taskType": "RETRIEVAL_QUERY", "title": "Cats", "autoTruncate": true,
+    });
+    for (model, dropped) in [
+        ("vertex", ""),
+        ("cohere", "autoTruncate, title"),
+        ("titan", "autoTruncate, taskType, title"),
+        ("azure", "autoTruncate, taskType, title"),
+    ] {
+        let url = gateway.url(&format!("/v1beta/models/{model}:embedContent"));
+        let response = ask(url, &body).await;
+        assert_eq!(response.status, 200, "{model}: {}", response.text());
+        let mut lost: Vec<&str> = response.header("x-omniglot-dropped").split(", ").collect();
+        lost.sort_unstable();
+        assert_eq!(lost.join(", "), dropped, "{model}");
+    }
+    let refused = openai(&gateway, "open", json!("a")).await;
+    assert_eq!(refused.status, 400, "{}", refused.text());
+    assert!(refused.error("chat").contains("no embeddings"));
+}
+
+#[tokio::test]
 async fn what_a_cloud_cannot_do_is_refused_and_its_errors_are_told() {
     let mock = Mock::start();
     let gateway = Gateway::start(&config(mock.address));

@@ -110,7 +110,11 @@ pub(super) fn decode<'a>(
         losses.dropped(FieldLocation::Path("user".into()));
     }
     fields.finish(losses);
-    Ok(EmbeddingRequest { inputs, dimensions })
+    Ok(EmbeddingRequest {
+        inputs,
+        dimensions,
+        hints: Vec::new(),
+    })
 }
 
 fn decode_input<'a>(node: Node<'a, '_>) -> Result<Vec<Text<'a>>, ApiError> {

@@ -1,9 +1,11 @@
 //! Requests for embeddings that are translated.
 
 use super::{AUTO_TRUNCATE, CONFIG, CONTENT, OUTPUT_DIMENSIONALITY, TASK_TYPE, TITLE};
-use crate::formats::native::field_names;
-use crate::json::{Fields, Node, Path};
-use crate::model::{ApiError, EmbeddingRequest, FieldLocation, Losses, Text};
+use crate::formats::native::field_names::{self, FieldNames};
+use crate::json::{Fields, Node, Path, UNSPECIFIED};
+use crate::model::{
+    ApiError, EmbeddingRequest, FieldLocation, InputHint, InputHints, Losses, Text,
+};
 
 /// Decodes requests that all become one.
 pub(super) struct RequestDecoder<'a, 'l> {
@@ -20,16 +22,18 @@ impl<'a> RequestDecoder<'a, '_> {
         let content = fields.need("content", content)?;
         let is_first = self.request.inputs.is_empty();
         self.request.inputs.push(content);
-        let own = self.decode_settings(&mut fields)?;
+        let mut hints = InputHints::default();
+        let own = decode_settings(&mut fields, &mut hints)?;
         let config = field_names::take(&mut fields, CONFIG);
         let config = config.map(|node| {
             node.fields(|mut fields| {
-                let dimensions = self.decode_settings(&mut fields)?;
+                let dimensions = decode_settings(&mut fields, &mut hints)?;
                 fields.finish(self.losses);
                 Ok(dimensions)
             })
         });
         let dimensions = own.or(config.transpose()?.flatten());
+        self.request.hints.push(hints);
         if is_first {
             self.request.dimensions = dimensions;
         } else if dimensions != self.request.dimensions {
@@ -38,16 +42,6 @@ impl<'a> RequestDecoder<'a, '_> {
         }
         fields.finish(self.losses);
         Ok(())
-    }
-
-    fn decode_settings(&mut self, fields: &mut Fields<'_, '_>) -> Result<Option<u64>, ApiError> {
-        let dimensions = field_names::take(fields, OUTPUT_DIMENSIONALITY);
-        let dimensions = dimensions.map(Node::u64).transpose()?;
-        for names in [TASK_TYPE, TITLE, AUTO_TRUNCATE] {
-            field_names::report_dropped(fields, names, self.losses);
-        }
-        // Zero is the same as absent in this format.
-        Ok(dimensions.filter(|dimensions| *dimensions > 0))
     }
 
     /// The texts of a content make one input.
@@ -85,4 +79,36 @@ impl<'a> RequestDecoder<'a, '_> {
             Ok(text)
         })
     }
+}
+
+/// Decodes the length of the vector, and adds what else is said of an input.
+fn decode_settings<'a>(
+    fields: &mut Fields<'a, '_>,
+    hints: &mut InputHints<'a>,
+) -> Result<Option<u64>, ApiError> {
+    let dimensions = field_names::take(fields, OUTPUT_DIMENSIONALITY);
+    let dimensions = dimensions.map(Node::u64).transpose()?;
+    let task_type = hint(fields, TASK_TYPE, Node::text)?;
+    // The word for none.
+    let task_type =
+        task_type.filter(|hint| !hint.value.is_empty() && !hint.value.ends_with(UNSPECIFIED));
+    hints.task_type = hints.task_type.take().or(task_type);
+    hints.title = hints.title.take().or(hint(fields, TITLE, Node::text)?);
+    let auto_truncate = hint(fields, AUTO_TRUNCATE, Node::bool)?;
+    hints.auto_truncate = hints.auto_truncate.take().or(auto_truncate);
+    // Zero is the same as absent in this format.
+    Ok(dimensions.filter(|dimensions| *dimensions > 0))
+}
+
+fn hint<'a, 's, T>(
+    fields: &'s mut Fields<'a, '_>,
+    names: FieldNames,
+    decode: impl FnOnce(Node<'a, 's>) -> Result<T, ApiError>,
+) -> Result<Option<InputHint<T>>, ApiError> {
+    let Some(node) = field_names::take(fields, names) else {
+        return Ok(None);
+    };
+    let path = node.path.to_string();
+    let value = decode(node)?;
+    Ok(Some(InputHint { value, path }))
 }
