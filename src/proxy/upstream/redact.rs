@@ -16,6 +16,9 @@ const SHORTEST: usize = 8;
 const BEARER: &[u8] = b"Bearer ";
 const REDACTED: &[u8] = b"***";
 
+/// The digits of a signature of AWS.
+const SIGNATURE_LENGTH: usize = 64;
+
 /// Redacts every text of an error.
 pub(in crate::proxy) fn redact_error(upstream: &Upstream, api_error: &mut ApiError) {
     let details = &mut **api_error;
@@ -32,7 +35,11 @@ pub(in crate::proxy) fn redact_error(upstream: &Upstream, api_error: &mut ApiErr
 pub(in crate::proxy) fn redact_log<'a>(upstream: &Upstream, text: &'a str) -> Cow<'a, str> {
     let bytes = text.as_bytes();
     let secrets = with_base64(credentials(upstream));
-    match replace_found(bytes, |at| longest_credential(&secrets, &bytes[at..])) {
+    let found = |at: usize| {
+        let credential = longest_credential(&secrets, &bytes[at..]);
+        credential.or_else(|| signature_at(bytes, at))
+    };
+    match replace_found(bytes, found) {
         Some(redacted) => String::from_utf8_lossy(&redacted).into_owned().into(),
         None => text.into(),
     }
@@ -44,6 +51,7 @@ pub(in crate::proxy) fn redact(upstream: &Upstream, bytes: &[u8]) -> Option<Vec<
     let address = UpstreamAddress::new(&upstream.base);
     replace_found(bytes, |at| {
         let credential = longest_credential(&secrets, &bytes[at..]);
+        let credential = credential.or_else(|| signature_at(bytes, at));
         credential.or_else(|| address.length_at(bytes, at))
     })
 }
@@ -85,6 +93,15 @@ fn with_base64(secrets: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
 fn longest_credential(secrets: &[Vec<u8>], text: &[u8]) -> Option<usize> {
     let found = secrets.iter().filter_map(|secret| length_of(secret, text));
     found.max()
+}
+
+/// How long the signature of a request to AWS is that begins here: it is made anew for each request, and stands for the
+/// credentials until it is a few minutes old.
+fn signature_at(text: &[u8], at: usize) -> Option<usize> {
+    let (before, rest) = text.split_at(at);
+    let is_signature = |digits: &[u8]| digits.iter().all(u8::is_ascii_hexdigit);
+    let digits = rest.get(..SIGNATURE_LENGTH)?;
+    (before.ends_with(b"Signature=") && is_signature(digits)).then_some(SIGNATURE_LENGTH)
 }
 
 /// Replaces every match. `found` says how many bytes match at a position, if any.
@@ -214,6 +231,17 @@ mod tests {
             longest_credential(&secrets, &text.as_bytes()[at..])
         })?;
         Some(String::from_utf8(kept).expect("text"))
+    }
+
+    #[test]
+    fn a_signature_is_found_behind_its_name() {
+        let signature = "0123456789abcdef".repeat(4);
+        let text = format!("SignedHeaders=host, Signature={signature} and {signature}");
+        let kept = replace_found(text.as_bytes(), |at| signature_at(text.as_bytes(), at));
+        let expected = format!("SignedHeaders=host, Signature=*** and {signature}");
+        assert_eq!(kept, Some(expected.into_bytes()));
+        let short = b"Signature=0123";
+        assert_eq!(replace_found(short, |at| signature_at(short, at)), None);
     }
 
     #[test]
