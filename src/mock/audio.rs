@@ -72,6 +72,10 @@ pub(super) fn transcribe(received: &MockRequest) -> (MockResponse, DeliveryPlan)
                 whole("application/x-subrip", lines)
             }
             "vtt" => whole("text/vtt", format!("WEBVTT\n\n{text}\n")),
+            "verbose_json" if plan.usage.is_none() => {
+                let verbose = json!({"task": "transcribe", "language": "english", "duration": 8.47, "text": text});
+                MockResponse::json(verbose.to_string())
+            }
             _ => {
                 let usage = match plan.usage {
                     Some(_) => tokens(plan, 0, 0),

@@ -5,6 +5,7 @@ mod bedrock;
 mod body_hash;
 mod cloud_embeddings;
 mod cloud_hosts;
+mod cloud_rules;
 mod content;
 mod count_tokens;
 mod delivery;
@@ -12,9 +13,11 @@ mod directives;
 mod embeddings;
 mod endpoint;
 mod endpoints;
+mod field_rules;
 mod images;
 mod model_list;
 mod plan;
+mod provider_hosts;
 mod request;
 mod response;
 mod sample_image;
@@ -22,13 +25,14 @@ mod schema_example;
 mod signatures;
 mod state;
 mod stream;
+mod token_endpoints;
 
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::{Body, to_bytes};
+use axum::body::to_bytes;
 use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, get, post};
@@ -134,7 +138,8 @@ pub fn router() -> Router {
         .route("/mock/seen/{name}", get(seen))
         .route("/mock/stats", get(stats))
         .merge(cloud_routes())
-        .fallback(unknown)
+        .merge(token_endpoints::routes())
+        .fallback(at_provider)
         .with_state(Arc::new(MockState::default()))
 }
 
@@ -159,6 +164,14 @@ fn cloud_routes() -> Router<Arc<MockState>> {
         let path = format!("{deployment}/images/{images}");
         router = router.route(&path, post(generate_images));
     }
+    for endpoint in PassthroughEndpoint::ALL {
+        for base in [deployment, "/openai/v1"] {
+            let path = format!("{base}{}", endpoint.path());
+            router = router.route(&path, passthrough(endpoint));
+        }
+    }
+    let embed = conversation(Format::Chat, Operation::Embed(EmbedMethod::Batch));
+    router = router.route("/openai/v1/embeddings", embed);
     for version in ["v1", "v1beta1"] {
         let location = format!("/{version}/projects/{{project}}/locations/{{location}}");
         let chat = format!("{location}/endpoints/openapi/chat/completions");
@@ -194,10 +207,33 @@ async fn vertex(
         operation,
         path_model: None,
     };
+    let make = |received: &MockRequest| {
+        let plain = MockRequest {
+            head: received.head.clone(),
+            body: cloud_hosts::plain_body(&call, operation, &received.body),
+            sent: Some(received.body.clone()),
+        };
+        response::generate(&endpoint, &plain)
+    };
+    respond(&state, Format::Messages, request, make).await
+}
+
+/// Paths that only one of the known hosts has, such as `/inference/v1/chat/completions`.
+async fn at_provider(State(state): SharedState, request: Request) -> Response {
     let (head, body) = request.into_parts();
-    let body = to_bytes(body, MAX_BODY_BYTES).await.unwrap_or_default();
-    let body = cloud_hosts::plain_body(&call, operation, &body);
-    let request = Request::from_parts(head, Body::from(body));
+    let found = provider_hosts::endpoint(&head);
+    let request = Request::from_parts(head, body);
+    let Some((format, is_count)) = found else {
+        return unknown(request.uri().clone()).await;
+    };
+    let endpoint = MockEndpoint {
+        format,
+        operation: match is_count {
+            true => Operation::CountTokens,
+            false => Operation::Generate,
+        },
+        path_model: None,
+    };
     generate(&state, endpoint, request).await
 }
 
@@ -288,11 +324,20 @@ async fn respond(
     let guard = state.start_request();
     let (head, body) = request.into_parts();
     let (response, delivery) = match to_bytes(body, MAX_BODY_BYTES).await {
-        Ok(body) => make(&MockRequest {
-            head,
-            body,
-            sent: None,
-        }),
+        Ok(body) => {
+            let received = MockRequest {
+                head,
+                body,
+                sent: None,
+            };
+            match provider_hosts::refusal(&received) {
+                Some(api_error) => (
+                    MockResponse::api_error(format, &api_error, "mock"),
+                    DeliveryPlan::default(),
+                ),
+                None => make(&received),
+            }
+        }
         Err(error) => {
             let message = format!("the body cannot be read or is larger than 256 MiB: {error}");
             let api_error = ApiError::new(ApiErrorKind::TooLarge, message);

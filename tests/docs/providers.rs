@@ -10,6 +10,9 @@ const PAGE: &str = "docs/providers.md";
 pub fn check() {
     let page = read(PAGE);
     let (_, table) = page.split_once("## The presets").expect("the section");
+    let (table, configs) = table
+        .split_once("## A config for each preset")
+        .expect("the next section");
     let rows = Regex::new(r"(?m)^\| `([a-z-]+)` \| (.+) \| (.+) \| (.+) \|$").expect("a pattern");
     let described: Vec<[String; 4]> = rows
         .captures_iter(table)
@@ -35,4 +38,14 @@ pub fn check() {
         })
         .collect();
     assert_eq!(described, expected);
+    // A config for each, which tests/gateway runs.
+    let named = Regex::new(r"(?m)^upstreams: \[(?:\{provider: )?([a-z-]+)").expect("a pattern");
+    let mut named: Vec<&str> = named
+        .captures_iter(configs)
+        .filter_map(|found| Some(found.get(1)?.as_str()))
+        .collect();
+    named.sort_unstable();
+    let mut presets: Vec<&str> = providers().iter().map(|it| it.name.as_str()).collect();
+    presets.sort_unstable();
+    assert_eq!(named, presets);
 }

@@ -21,13 +21,23 @@ impl ConnectProxy {
 
     /// Starts a proxy with another answer; there is no tunnel unless it is a 200.
     pub async fn answering(answer: &'static str, server: SocketAddr) -> ConnectProxy {
+        ConnectProxy::start_with(answer, server, server).await
+    }
+
+    /// Starts a proxy whose tunnels to port 443 lead to one server, and all others to another.
+    pub async fn start_by_port(tls: SocketAddr, plain: SocketAddr) -> ConnectProxy {
+        let answer = "HTTP/1.1 200 Connection established\r\n\r\n";
+        ConnectProxy::start_with(answer, tls, plain).await
+    }
+
+    async fn start_with(answer: &'static str, tls: SocketAddr, plain: SocketAddr) -> ConnectProxy {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("its address");
         let requests: Arc<Mutex<Vec<String>>> = Arc::default();
         let noted = requests.clone();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(tunnel(stream, answer, server, noted.clone()));
+                tokio::spawn(tunnel(stream, answer, (tls, plain), noted.clone()));
             }
         });
         ConnectProxy { address, requests }
@@ -42,7 +52,7 @@ impl ConnectProxy {
 async fn tunnel(
     mut outside: TcpStream,
     answer: &'static str,
-    server: SocketAddr,
+    (tls, plain): (SocketAddr, SocketAddr),
     noted: Arc<Mutex<Vec<String>>>,
 ) {
     let mut header = Vec::new();
@@ -53,6 +63,10 @@ async fn tunnel(
         }
     }
     let header = String::from_utf8_lossy(&header).into_owned();
+    let server = match header.contains(":443 HTTP/") {
+        true => tls,
+        false => plain,
+    };
     noted.lock().expect("no panic").push(header);
     let sent = outside.write_all(answer.as_bytes()).await;
     if sent.is_err() || !answer.starts_with("HTTP/1.1 200") {

@@ -10,6 +10,7 @@ mod http1;
 mod mock;
 mod postgres;
 mod process;
+mod provider_hosts;
 mod recording_server;
 mod redis;
 mod requests;
@@ -30,6 +31,7 @@ pub use http1::{
 pub use mock::Mock;
 pub use postgres::{Postgres, postgres_url};
 pub use process::{Process, Stderr, free_address, omniglot};
+pub use provider_hosts::ProviderHosts;
 pub use recording_server::{RecordedRequest, RecordingServer};
 pub use redis::Redis;
 pub use requests::{

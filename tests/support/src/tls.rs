@@ -1,13 +1,17 @@
 //! Certificates for tests, and a proxy that adds TLS to the mock.
 
+use std::collections::HashMap;
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rustls::crypto::ring::sign::any_supported_type;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::WebPkiClientVerifier;
+use rustls::server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier};
+use rustls::sign::CertifiedKey;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
@@ -68,6 +72,12 @@ impl CertificateAuthority {
         (certificate.expect("a certificate"), key)
     }
 
+    fn issue_chain(&self, name: &str) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) {
+        let (certificate, key) = self.issue(name);
+        let key = PrivateKeyDer::try_from(key.serialize_der()).expect("a key");
+        (vec![certificate.der().clone()], key)
+    }
+
     /// Issues a certificate for a name, and returns the files of certificate and key.
     pub fn issue_files(&self, name: &str) -> (PathBuf, PathBuf) {
         let (certificate, key) = self.issue(name);
@@ -86,6 +96,31 @@ impl CertificateAuthority {
             .no_proxy()
             .timeout(TIMEOUT)
             .tls_certs_only([certificate.expect("a certificate")])
+    }
+}
+
+/// Issues a certificate for each name when it is first asked for.
+struct AnyName {
+    authority: Arc<CertificateAuthority>,
+    issued: Mutex<HashMap<String, Arc<CertifiedKey>>>,
+}
+
+impl fmt::Debug for AnyName {
+    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        formatter.write_str("AnyName")
+    }
+}
+
+impl ResolvesServerCert for AnyName {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let name = hello.server_name()?.to_owned();
+        let mut issued = self.issued.lock().expect("no panic");
+        let issue = || {
+            let (chain, key) = self.authority.issue_chain(&name);
+            let key = any_supported_type(&key).expect("a key that can sign");
+            Arc::new(CertifiedKey::new(chain, key))
+        };
+        Some(issued.entry(name.clone()).or_insert_with(issue).clone())
     }
 }
 
@@ -114,9 +149,7 @@ impl TlsProxy {
         clients: Option<&CertificateAuthority>,
     ) -> TlsProxy {
         new_client();
-        let (certificate, key) = authority.issue(name);
-        let key = PrivateKeyDer::try_from(key.serialize_der()).expect("a key");
-        let chain = vec![certificate.der().clone()];
+        let (chain, key) = authority.issue_chain(name);
         let config = rustls::ServerConfig::builder();
         let config = match clients {
             None => config.with_no_client_auth(),
@@ -130,7 +163,25 @@ impl TlsProxy {
                 config.with_client_cert_verifier(verifier.expect("a verifier"))
             }
         };
-        let mut config = config.with_single_cert(chain, key).expect("a config");
+        let config = config.with_single_cert(chain, key).expect("a config");
+        TlsProxy::serve(config, mock).await
+    }
+
+    /// Starts a proxy with a certificate for whatever name is asked for.
+    pub async fn start_for_any_name(
+        authority: Arc<CertificateAuthority>,
+        mock: SocketAddr,
+    ) -> TlsProxy {
+        new_client();
+        let resolver = Arc::new(AnyName {
+            authority,
+            issued: Mutex::default(),
+        });
+        let config = rustls::ServerConfig::builder().with_no_client_auth();
+        TlsProxy::serve(config.with_cert_resolver(resolver), mock).await
+    }
+
+    async fn serve(mut config: rustls::ServerConfig, mock: SocketAddr) -> TlsProxy {
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         let acceptor = TlsAcceptor::from(Arc::new(config));
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
