@@ -69,6 +69,8 @@ struct PublicPricing<'a> {
     per_request: Option<Box<RawValue>>,
     per_second: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    per_audio_minute: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     cached_input: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cache_write: Option<Box<RawValue>>,
@@ -93,6 +95,7 @@ fn public_record(entry: CatalogEntry<'_>) -> PublicRecord<'_> {
             output: price(&pricing.output),
             per_request: price(&pricing.per_request),
             per_second: price(&pricing.per_second),
+            per_audio_minute: price(&pricing.per_audio_minute),
             cached_input: price(&pricing.cached_input),
             cache_write: price(&pricing.cache_write),
             thinking: price(&pricing.thinking),

@@ -203,6 +203,8 @@ pub struct ModelConfig {
     pub max_input_tokens: Option<u64>,
     /// The most tokens that the model counts an image of the input as; absent: unknown.
     pub max_image_tokens: Option<u64>,
+    /// The longest recording that the model takes; absent: unknown.
+    pub max_audio_minutes: Option<u64>,
     /// Names and values as written; the formats interpret them.
     pub capabilities: Vec<(String, String)>,
     pub upstreams: Vec<TargetConfig>,
@@ -301,6 +303,7 @@ impl ModelConfig {
             max_output_tokens: None,
             max_input_tokens: None,
             max_image_tokens: None,
+            max_audio_minutes: None,
             capabilities: Vec::new(),
             upstreams,
             fallbacks: Vec::new(),

@@ -83,7 +83,8 @@ impl PassthroughEndpoint {
         }
     }
 
-    const fn label(self) -> &'static str {
+    /// Returns the name in logs, metrics, usage records and the paths of upstreams.
+    pub const fn label(self) -> &'static str {
         match self {
             PassthroughEndpoint::Completions => "completions",
             PassthroughEndpoint::Moderations => "moderations",

@@ -21,6 +21,8 @@ pub struct ResponseObserver {
     pub ended: bool,
     /// Images that have come, in formats that separate them.
     pub images: u64,
+    /// How long the recording is that the response is the text of, where the upstream reports it.
+    pub audio_milliseconds: Option<u64>,
     /// Clients may stop reading here: nothing that follows matters. Formats whose streams just
     /// end never set it.
     pub closed: bool,

@@ -83,6 +83,13 @@ impl Money {
         Money(self.0 / MILLISECONDS)
     }
 
+    /// So many milliseconds at a price for a minute. What has no last digit is rounded up to one.
+    #[must_use]
+    pub const fn for_part_of_minute(self, milliseconds: u64) -> Money {
+        let product = self.0.saturating_mul(milliseconds as u128);
+        Money(product.div_ceil(60 * MILLISECONDS))
+    }
+
     #[must_use]
     pub const fn times(self, count: u64) -> Money {
         Money(self.0.saturating_mul(count as u128))

@@ -44,6 +44,8 @@ struct AccessLogLine<'a> {
     cost: Option<Box<RawValue>>,
     /// How long the response took, where time has a price.
     priced_ms: Option<u64>,
+    /// How long the recording is, where its minutes have a price.
+    audio_ms: Option<u64>,
     first_byte_ms: Option<f64>,
     total_ms: f64,
     received_bytes: u64,
@@ -82,6 +84,7 @@ impl<'a> AccessLogLine<'a> {
             // A number with all its digits, which no float has.
             cost: amount.and_then(|amount| RawValue::from_string(amount.to_string()).ok()),
             priced_ms: cost.and_then(|cost| cost.milliseconds),
+            audio_ms: cost.and_then(|cost| cost.audio_milliseconds),
             first_byte_ms: ctx.response.first_byte().map(milliseconds),
             total_ms: milliseconds(ctx.client.elapsed()),
             received_bytes: ctx.client.received_bytes(),

@@ -5,6 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::context::{RESERVED_TIME, RequestContext, RequestCost};
+use super::recording_time;
 use super::thinking_output::{explain_thinking, max_thinking};
 use crate::access::{self, Leases, PendingReservation, Reserve};
 use crate::formats::{DearerSetting, Operation};
@@ -47,6 +48,7 @@ pub(super) fn reserve(
         return Err(ApiError::invalid(message).at("background"));
     }
     check_bounded_output(&key.name, request.operation, attempts)?;
+    recording_time::check_bounded(&key.name, request.operation, attempts)?;
     let findings = request.findings(ctx.client.codec(), &ctx.route.body);
     if let Some(setting) = findings.dearer_setting()? {
         return Err(unknown_price(&key.name, setting));
@@ -75,7 +77,10 @@ pub(super) fn reserve(
                 .saturating_mul(limit.choices),
             false => 0,
         };
-        Some(prices.max_cost(input_of(attempt).tokens, output, milliseconds(longest)))
+        let recording = recording_time::longest(request.operation, attempt);
+        let tokens = input_of(attempt).tokens;
+        let highest = prices.max_cost(tokens, output, milliseconds(longest));
+        Some(highest + prices.audio_cost(recording))
     };
     let highest = attempts.iter().filter_map(highest_of).max();
     let highest = highest.unwrap_or_default();
@@ -243,7 +248,16 @@ fn compute_cost(ctx: &RequestContext) -> Option<RequestCost> {
 
 fn cost_of_attempt(ctx: &RequestContext) -> Option<RequestCost> {
     let unread = unread(ctx);
-    let metered = unread.or_else(|| metered(ctx))?;
+    let mut metered = unread.or_else(|| metered(ctx))?;
+    let recording = recording_time::billed(ctx);
+    if let Some(recording) = recording.filter(|_| unread.is_none() && !is_counted(ctx)) {
+        // What is billed by the minute has no tokens, unless the upstream counts them.
+        metered = MeasuredUsage {
+            usage: Usage::default(),
+            estimated: recording.is_estimated,
+        };
+    }
+    let recording = recording.map(|recording| recording.milliseconds);
     let prices = ctx.route.current()?.settings.prices;
     let took = ctx.attempt.sent_at().map(|since| since.elapsed());
     let took = milliseconds(took.unwrap_or_default());
@@ -254,11 +268,20 @@ fn cost_of_attempt(ctx: &RequestContext) -> Option<RequestCost> {
     Some(RequestCost {
         metered,
         cost: prices.map(|prices| {
-            let cost = || prices.cost(&metered.usage, took);
+            let audio = prices.audio_cost(recording.unwrap_or_default());
+            let cost = || prices.cost(&metered.usage, took) + audio;
             reserved.unwrap_or_else(cost)
         }),
+        audio_milliseconds: recording,
         milliseconds: prices.filter(Prices::charges_time).map(|_| took),
     })
+}
+
+/// Tells whether the upstream has counted the tokens of the attempt under way.
+fn is_counted(ctx: &RequestContext) -> bool {
+    let translator = ctx.response.translator.as_ref();
+    let usage = translator.and_then(|translator| translator.observer().usage);
+    usage.is_some_and(|usage| !usage.is_blank())
 }
 
 /// The most that a response may have which the gateway cannot read to its end, for a key with a cap: it costs what was
@@ -326,7 +349,7 @@ fn reserved_input(ctx: &RequestContext) -> Option<u64> {
 }
 
 /// About how many tokens were sent. The body itself is not kept until the end of a stream.
-fn input_tokens(ctx: &RequestContext) -> u64 {
+pub(super) fn input_tokens(ctx: &RequestContext) -> u64 {
     let known = ctx.billing.input_tokens();
     known.unwrap_or_else(|| estimate_body(ctx).tokens())
 }

@@ -57,6 +57,7 @@ mod local;
 mod model_suffix;
 mod own_key;
 mod plain_body;
+mod recording_time;
 mod request_body;
 mod request_filter;
 mod request_framing;

@@ -49,6 +49,9 @@ fn translated_body(
         let message = "no attempt is under way";
         return Err(ApiError::new(ApiErrorKind::Internal, message));
     };
+    if attempt.upstream.has_no_endpoint(request.operation) {
+        return Err(no_endpoint(request.operation));
+    }
     let mut losses = Losses::default();
     let is_passthrough = attempt.upstream.format == ctx.client.format()
         && cloud_embeddings(request, attempt).is_none();
@@ -75,6 +78,15 @@ fn translated_body(
     }
     translated.translation_state.conversation = ctx.route.conversation.state_for(attempt);
     Ok((body, losses, translated))
+}
+
+fn no_endpoint(operation: Operation) -> ApiError {
+    let what = match operation {
+        Operation::Passthrough(endpoint) => format!("/v1{}", endpoint.path()),
+        _ => "embeddings".to_owned(),
+    };
+    let message = format!("the upstream of this model has no {what}: use another model");
+    ApiError::invalid(message).at("model")
 }
 
 /// The client's bytes with the upstream's name of the model, with the limit that was reserved, and without signatures that another

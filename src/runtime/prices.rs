@@ -1,9 +1,9 @@
-//! The prices of a model per token, per request and per millisecond.
+//! The prices of a model per token, per request, per millisecond and per minute of a recording.
 
 use crate::config::{Amount, Pricing};
 use crate::model::{Money, Usage};
 
-/// Prices of one token each, of a request, and of a millisecond.
+/// Prices of one token each, of a request, of a millisecond, and of a minute of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Prices {
     input: Money,
@@ -14,6 +14,7 @@ pub struct Prices {
     image_output: Money,
     per_request: Money,
     per_millisecond: Money,
+    per_audio_minute: Money,
 }
 
 impl Prices {
@@ -37,6 +38,7 @@ impl Prices {
             image_output: or(&pricing.image_output, output),
             per_request: written(&pricing.per_request).unwrap_or_default(),
             per_millisecond: per_second.per_millisecond(),
+            per_audio_minute: written(&pricing.per_audio_minute).unwrap_or_default(),
         })
     }
 
@@ -74,6 +76,16 @@ impl Prices {
     pub fn max_input_cost(&self, input: u64) -> Money {
         let price = self.input.max(self.cached_input).max(self.cache_write);
         price.times(input)
+    }
+
+    /// The cost of a recording of so many milliseconds, beside that of its request.
+    pub const fn audio_cost(&self, milliseconds: u64) -> Money {
+        self.per_audio_minute.for_part_of_minute(milliseconds)
+    }
+
+    /// Tells whether the minutes of recordings have a price.
+    pub const fn charges_audio(&self) -> bool {
+        !self.per_audio_minute.is_zero()
     }
 
     /// Tells whether tokens of the output have a price.

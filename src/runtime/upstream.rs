@@ -136,6 +136,12 @@ impl Upstream {
         }
     }
 
+    /// Tells whether the upstream is known to have no endpoint for an operation.
+    pub fn has_no_endpoint(&self, operation: Operation) -> bool {
+        let paths = self.paths.as_ref();
+        paths.is_some_and(|paths| paths.lacks(operation))
+    }
+
     /// The upstream by the format that suits a client best: its own, where the upstream speaks it. Models that generate
     /// images only are asked for them by the images API, where the upstream has it, and embeddings are asked for in a
     /// format that has them.

@@ -260,6 +260,111 @@ async fn what_is_ambiguous_or_not_for_audio_is_refused() {
 }
 
 #[tokio::test]
+async fn deployments_of_azure_are_asked_at_their_paths() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&format!(
+        "server: {{listen: LISTEN, admin: ADMIN}}\nkeys: [{{name: all, secret: {KEY}}}]\nupstreams:\n  \
+         - {{provider: azure-classic, base_url: \"http://{0}\", auth: {{header: {{name: api-key, value: key-of-azure}}}}}}\n  \
+         - {{provider: vertex-openai, base_url: \"http://{0}\", project: p, location: eu, auth: {{bearer: token}}}}\nmodels:\n  \
+         - {{id: voice, model_type: audio, upstreams: [{{name: azure-classic, model: my voice}}]}}\n  \
+         - {{id: text, model_type: completion, upstreams: [{{name: azure-classic, model: my text}}]}}\n  \
+         - {{id: none, model_type: audio, upstreams: [{{name: vertex-openai, model: m}}]}}\n",
+        mock.address
+    ));
+    for path in FORMS {
+        let fields = [("model", "voice"), ("prompt", "mock:echo")];
+        let response = transcribe(&gateway, path, &fields).await;
+        assert_eq!(response.status, 200, "{}", response.text());
+        let text = response.json()["text"].clone();
+        let echo: Value = serde_json::from_str(text.as_str().expect("text")).expect("an echo");
+        let name = path.rsplit('/').next().expect("a name");
+        let expected =
+            format!("/openai/deployments/my%20voice/audio/{name}?api-version=2024-10-21");
+        assert_eq!(echo["path"], expected);
+        assert_eq!(echo["headers"]["api-key"], "key-of-azure");
+        let refused = transcribe(&gateway, path, &[("model", "none"), ("prompt", "a")]).await;
+        assert_eq!(refused.status, 400, "{}", refused.text());
+        assert!(refused.error("chat").contains(path), "{}", refused.text());
+    }
+    let body = speech("voice", "mock:text=one two").to_string();
+    let response = post(gateway.url(SPEECH), body).await;
+    assert_eq!(&response.body[..], spoken("one two"));
+    let body = json!({"model": "text", "prompt": "mock:echo"}).to_string();
+    let response = post(gateway.url("/v1/completions"), body).await;
+    let path = "/openai/deployments/my%20text/completions?api-version=2024-10-21";
+    assert!(response.text().contains(path), "{}", response.text());
+}
+
+#[tokio::test]
+async fn minutes_of_recordings_are_billed_and_reserved() {
+    let mock = Mock::start();
+    let keys = ", {name: capped, secret: key-capped, spending_cap: 13}, {name: poor, secret: key-poor, spending_cap: 5.9}";
+    let models = "  - {id: by-minute, model_type: audio, max_audio_minutes: 10, pricing: {per_audio_minute: 0.6}, upstreams: [{name: chat}]}\n  \
+                  - {id: endless, model_type: audio, pricing: {per_audio_minute: 0.6}, upstreams: [{name: chat}]}\n";
+    let mut gateway = Gateway::start(&config(mock.address, keys, models));
+    let recording = "x".repeat(64 << 10);
+    let ask = async |key: &str, model: &str, format: &str| {
+        let fields = [
+            ("model", model),
+            ("prompt", "mock:text=hi"),
+            ("response_format", format),
+            ("file", &recording),
+        ];
+        send_form(&gateway, FORMS[0], key, &fields).await
+    };
+    let mut ids = Vec::new();
+    // Nine seconds by `usage`, 8.47 by `duration`; 64 KiB are estimated as 4.096 seconds or a little more.
+    for (key, format, cost, estimated, milliseconds) in [
+        (KEY, "json", "0.09", "", 9000),
+        (KEY, "verbose_json", "0.0847", "", 8470),
+        ("key-capped", "json", "0.09", "", 9000),
+        // The upstream does not say how long it is: a key with a cap pays for all that was reserved.
+        ("key-capped", "text", "6", "true", 600_000),
+    ] {
+        let response = ask(key, "by-minute", format).await;
+        assert_eq!(response.status, 200, "{}", response.text());
+        assert_eq!(response.header("x-omniglot-cost"), cost, "{key} {format}");
+        assert_eq!(response.header("x-omniglot-estimated"), estimated);
+        ids.push((response.header("x-request-id").to_owned(), milliseconds));
+    }
+    let response = ask(KEY, "by-minute", "srt").await;
+    assert_eq!(response.header("x-omniglot-estimated"), "true");
+    let cost: f64 = response.header("x-omniglot-cost").parse().expect("a cost");
+    assert!((0.04096..0.045).contains(&cost), "{cost}");
+    // An upstream that counts tokens is billed for these too, which have no price here.
+    let fields = [
+        ("model", "by-minute"),
+        ("prompt", "mock:usage=50,0,4,0 mock:text=hi"),
+        ("file", "x"),
+    ];
+    let response = send_form(&gateway, FORMS[0], KEY, &fields).await;
+    assert_eq!(response.status, 200, "{}", response.text());
+    // Ten minutes are reserved.
+    assert_eq!(ask("key-poor", "by-minute", "json").await.status, 429);
+    let refused = ask("key-capped", "endless", "json").await;
+    assert_eq!(refused.status, 400, "{}", refused.text());
+    assert!(
+        refused.error("chat").contains("max_audio_minutes"),
+        "{}",
+        refused.text()
+    );
+    assert_eq!(ask(KEY, "endless", "json").await.status, 200);
+    gateway.process.signal("TERM");
+    assert_eq!(gateway.process.wait().code(), Some(0));
+    let lines = gateway.process.lines_to_the_end();
+    for (id, milliseconds) in ids {
+        let mut lines = lines.iter();
+        let line = lines.find(|line| line.contains(&id)).expect("a line");
+        let line: Value = serde_json::from_str(line).expect("JSON");
+        assert_eq!(line["audio_ms"], milliseconds, "{line}");
+        assert_eq!(
+            (&line["input_tokens"], &line["output_tokens"]),
+            (&json!(0), &json!(0))
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_recording_that_breaks_off_does_not_look_whole() {
     let mock = Mock::start();
     let gateway = Gateway::start(&config(mock.address, "", ""));

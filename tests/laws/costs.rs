@@ -144,6 +144,7 @@ fn pricing(nanos: Nanos) -> Pricing {
         output,
         per_request,
         per_second,
+        per_audio_minute: None,
         cached_input,
         cache_write,
         thinking,

@@ -19,6 +19,7 @@ fn plain(id: &str) -> ModelConfig {
         max_output_tokens: None,
         max_input_tokens: None,
         max_image_tokens: None,
+        max_audio_minutes: None,
         capabilities: Vec::new(),
         upstreams: Vec::new(),
         fallbacks: Vec::new(),

@@ -28,6 +28,7 @@ pub fn parse_entry(
     let max_output_tokens = reader.optional(&mut table, "max_output_tokens", values::count);
     let max_input_tokens = reader.optional(&mut table, "max_input_tokens", values::count);
     let max_image_tokens = reader.optional(&mut table, "max_image_tokens", values::count);
+    let max_audio_minutes = reader.optional(&mut table, "max_audio_minutes", values::count);
     let flags = table.take("capabilities");
     let flags = flags.and_then(|field| reader.table("capabilities", field));
     let flags = flags.map(|table| capabilities::parse(reader, table));
@@ -59,6 +60,7 @@ pub fn parse_entry(
         max_output_tokens,
         max_input_tokens,
         max_image_tokens,
+        max_audio_minutes,
         capabilities: flags.unwrap_or_default(),
         upstreams,
         fallbacks: fallbacks.into_iter().map(|id| id.value).collect(),
@@ -78,6 +80,7 @@ fn parse_pricing(reader: &mut ConfigReader, field: ConfigField) -> Option<Pricin
         output: price("output"),
         per_request: price("per_request"),
         per_second: price("per_second"),
+        per_audio_minute: price("per_audio_minute"),
         cached_input: price("cached_input"),
         cache_write: price("cache_write"),
         thinking: price("thinking"),

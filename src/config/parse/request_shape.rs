@@ -9,7 +9,7 @@ use crate::config::settings::{
 use crate::config::table::{ConfigField, ConfigReader, ConfigTable};
 use crate::config::tree::YamlKind;
 use crate::config::values;
-use crate::formats::CloudEmbeddings;
+use crate::formats::{CloudEmbeddings, PassthroughEndpoint};
 use crate::model::Format;
 
 /// What an upstream sets, and what its preset does.
@@ -196,6 +196,10 @@ fn parse_format_paths(
         count: template("count"),
         edit: template("edit"),
         embed: template("embed"),
+        endpoints: PassthroughEndpoint::ALL
+            .into_iter()
+            .filter_map(|endpoint| Some((endpoint, template(endpoint.label())?)))
+            .collect(),
     };
     reader.finish(table);
     paths

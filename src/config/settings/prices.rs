@@ -10,6 +10,8 @@ pub struct Pricing {
     pub output: Option<Amount>,
     pub per_request: Option<Amount>,
     pub per_second: Option<Amount>,
+    /// For each minute of a recording whose text is asked for.
+    pub per_audio_minute: Option<Amount>,
     /// Absent: the price of the input, here and for `cache_write`.
     pub cached_input: Option<Amount>,
     pub cache_write: Option<Amount>,
@@ -30,6 +32,7 @@ impl Pricing {
             && self.output.is_none()
             && self.per_request.is_none()
             && self.per_second.is_none()
+            && self.per_audio_minute.is_none()
             && self.cached_input.is_none()
             && self.cache_write.is_none()
             && self.thinking.is_none()

@@ -2,7 +2,7 @@
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use crate::formats::{CloudEmbeddings, Operation};
+use crate::formats::{CloudEmbeddings, Operation, PassthroughEndpoint};
 use crate::model::Format;
 
 /// All that could end a segment of a path, or mean something in it. The `@` of model versions cannot.
@@ -68,6 +68,8 @@ pub struct UpstreamPaths {
     /// Images made from images.
     pub edit: Option<PathTemplate>,
     pub embed: Option<PathTemplate>,
+    /// Those of endpoints that pass through.
+    pub endpoints: Vec<(PassthroughEndpoint, PathTemplate)>,
 }
 
 impl UpstreamPaths {
@@ -77,12 +79,21 @@ impl UpstreamPaths {
             Operation::CountTokens => self.count.as_ref(),
             Operation::Edit => self.edit.as_ref(),
             Operation::Embed(_) => self.embed.as_ref(),
-            Operation::Passthrough(_) => None,
+            Operation::Passthrough(endpoint) => {
+                let mut endpoints = self.endpoints.iter();
+                endpoints.find(|(of, _)| *of == endpoint).map(|(_, it)| it)
+            }
             Operation::Generate | Operation::Stream(_) if stream => {
                 self.stream.as_ref().or(self.generate.as_ref())
             }
             Operation::Generate | Operation::Stream(_) => self.generate.as_ref(),
         }
+    }
+
+    /// Whether it is known that the upstream has no endpoint for an operation beside conversations and images.
+    pub fn lacks(&self, operation: Operation) -> bool {
+        let is_beside = matches!(operation, Operation::Embed(_) | Operation::Passthrough(_));
+        is_beside && self.generate.is_some() && self.of(operation, false).is_none()
     }
 
     /// Whether it is known that the upstream counts no tokens.

@@ -130,11 +130,14 @@ pub(super) fn form_findings(body: &[u8]) -> RequestFindings {
 /// Summarizes a form. Few bytes may be a long recording: what the upstream counts of it is not known before.
 pub(super) fn summarize_form(body: &[u8]) -> InputSummary {
     let fields = decode(body).unwrap_or_default();
-    let files = fields.iter().filter(|field| field.name == FILE);
-    let token_bytes = files.map(|field| field.value.len() as u64).sum::<u64>();
+    let bytes_of = |name: &str| {
+        let fields = fields.iter().filter(|field| field.name == name);
+        fields.map(|field| field.value.len() as u64).sum::<u64>()
+    };
     InputSummary {
-        token_ids: token_bytes.div_ceil(BYTES_PER_TOKEN),
-        token_bytes,
+        token_ids: bytes_of(FILE).div_ceil(BYTES_PER_TOKEN),
+        // Of the rest only the prompt is text that a model reads.
+        token_bytes: (body.len() as u64).saturating_sub(bytes_of("prompt")),
         has_unseen: true,
         ..InputSummary::default()
     }
@@ -175,6 +178,11 @@ pub(super) fn observe_event(
     observer.uncounted.add_text(event.delta);
     observer.uncounted.add_audio(event.audio);
     observer.uncounted.add_value(event.choices);
+    let duration = event
+        .usage
+        .as_ref()
+        .and_then(ObservedUsage::audio_milliseconds);
+    observer.audio_milliseconds = duration.or(observer.audio_milliseconds);
     let usage = event.usage.map(|usage| usage.to_usage());
     if let Some(usage) = usage.filter(|usage| !usage.is_blank()) {
         observer.record_usage(usage);
@@ -226,10 +234,8 @@ mod tests {
             ("m", "m", true)
         );
         let summary = summarize_form(body.as_bytes());
-        assert_eq!(
-            (summary.token_ids, summary.token_bytes, summary.has_unseen),
-            (3, 3000, true)
-        );
+        assert_eq!((summary.token_ids, summary.has_unseen), (3, true));
+        assert_eq!(summary.token_bytes, body.len() as u64);
         for bad in [
             form(&[("model", "m"), ("model", "n")]),
             form(&[("model", "m"), ("Model", "n")]),

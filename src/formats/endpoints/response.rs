@@ -5,7 +5,7 @@ use crate::formats::token_count::TokenCount;
 use crate::formats::{
     Observation, PassthroughEndpoint, ResponseObserver, decode_response_body, missing_content,
 };
-use crate::json::{Present, RawJson, decode_json, from_json};
+use crate::json::{DecodeResult, FromJson, JsonReader, Present, RawJson, decode_json, from_json};
 use crate::model::{ApiError, Usage};
 
 from_json! {
@@ -15,6 +15,8 @@ from_json! {
         "results" => results: Option<Present>,
         /// The text of a recording.
         "text" => text: Option<RawJson<'a>>,
+        /// How long it is, in the verbose form.
+        "duration" => duration: Option<AudioDuration>,
         /// One upstream calls the results of a ranking so.
         "data" => data: Option<Present>,
         "usage" => usage: Option<RawJson<'a>>,
@@ -35,10 +37,48 @@ from_json! {
         "input_tokens" | "prompt_tokens" => input_tokens: Option<TokenCount>,
         "output_tokens" => output_tokens: Option<TokenCount>,
         "total_tokens" => total_tokens: Option<TokenCount>,
+        "seconds" => seconds: Option<AudioDuration>,
+    }
+}
+
+/// How long a recording is. Like that of tokens, a wrong number counts as none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct AudioDuration {
+    milliseconds: u64,
+}
+
+/// No recording is longer: a year.
+const MAX_SECONDS: f64 = 366.0 * 86_400.0;
+
+impl<'a> FromJson<'a> for AudioDuration {
+    fn decode(&mut self, reader: &mut JsonReader<'a>) -> DecodeResult {
+        let mut raw = RawJson::default();
+        raw.decode(reader)?;
+        // Some upstreams send a text.
+        let seconds: f64 = raw.get().trim_matches('"').parse().unwrap_or(0.0);
+        let is_usable = seconds > 0.0 && seconds <= MAX_SECONDS;
+        self.milliseconds = if is_usable {
+            (seconds * 1000.0).ceil() as u64
+        } else {
+            0
+        };
+        Ok(())
+    }
+}
+
+impl AudioDuration {
+    /// `None`: the upstream has reported none.
+    pub(super) fn reported(self) -> Option<u64> {
+        Some(self.milliseconds).filter(|milliseconds| *milliseconds > 0)
     }
 }
 
 impl ObservedUsage {
+    /// Returns how long the recording is, where that is what the upstream bills.
+    pub(super) fn audio_milliseconds(&self) -> Option<u64> {
+        self.seconds.and_then(AudioDuration::reported)
+    }
+
     /// What is counted in total only is input: these endpoints have no other. A duration counts no tokens.
     pub(super) fn to_usage(&self) -> Usage {
         let [input, output, total] = [self.input_tokens, self.output_tokens, self.total_tokens]
@@ -73,6 +113,12 @@ pub(super) fn observe(
             Some(_) => decode_error(200, body),
             None => missing_content(),
         });
+    }
+    if endpoint.takes_recording() {
+        let counted = document.usage.and_then(|raw| decode_json(raw.get()).ok());
+        let billed = counted.and_then(|usage: ObservedUsage| usage.audio_milliseconds());
+        let told = document.duration.and_then(AudioDuration::reported);
+        observer.audio_milliseconds = billed.or(told);
     }
     if let Some(usage) = usage_of(endpoint, &document).filter(|usage| !usage.is_blank()) {
         observer.record_usage(usage);

@@ -39,6 +39,8 @@ pub(in crate::proxy) struct RequestCost {
     pub(in crate::proxy) cost: Option<Money>,
     /// How long the response took, where time has a price.
     pub(in crate::proxy) milliseconds: Option<u64>,
+    /// How long the recording is, where its minutes have a price.
+    pub(in crate::proxy) audio_milliseconds: Option<u64>,
 }
 
 impl RequestCost {
@@ -52,6 +54,11 @@ impl RequestCost {
             },
             cost: sum(self.cost, later.cost, |first, second| first + second),
             milliseconds: sum(self.milliseconds, later.milliseconds, u64::saturating_add),
+            audio_milliseconds: sum(
+                self.audio_milliseconds,
+                later.audio_milliseconds,
+                u64::saturating_add,
+            ),
         }
     }
 }
