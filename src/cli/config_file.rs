@@ -16,7 +16,7 @@ pub(super) const DEFAULT_FILE: &str = "conf/omniglot.yaml";
 
 #[derive(Debug, Clone, Args)]
 pub(super) struct ConfigFile {
-    /// The config [default: conf/omniglot.yaml if it is there, else an embedded demo]
+    /// The config [default: conf/omniglot.yaml if it is there, else the providers whose keys are in the environment, else an embedded demo]
     #[arg(short = 'c', long = "config", value_name = "FILE", global = true)]
     file: Option<PathBuf>,
 }

@@ -1,7 +1,7 @@
 //! The embedded demo: a mock backend, a store in a temporary folder, and a console with a link for its administrator.
 
 use std::fs::DirBuilder;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,11 +19,14 @@ use crate::store::{PersonRole, Store};
 /// The username of the administrator of the demo.
 const ADMINISTRATOR: &str = "demo";
 
-pub(super) fn start_options() -> Result<StartOptions> {
+pub(super) fn start_options(listen: Option<SocketAddr>) -> Result<StartOptions> {
     let mock = TcpListener::bind("127.0.0.1:0").context("cannot open a port for the mock")?;
     mock.set_nonblocking(true)?;
     let folder = new_folder()?;
-    let config = config::demo(mock.local_addr()?, &folder);
+    let mut config = config::demo(mock.local_addr()?, &folder);
+    if let (Some(listen), Some(first)) = (listen, config.server.listen.first_mut()) {
+        first.addr = listen;
+    }
     let greeting = greeting(&config)?;
     Ok(StartOptions {
         config,

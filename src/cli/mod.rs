@@ -1,4 +1,4 @@
-//! The command line: run, check, providers, import, account, key, usage, translate, mock.
+//! The command line: run, init, check, providers, import, account, key, usage, translate, mock, completions, man.
 
 mod account;
 mod config_file;
@@ -7,7 +7,9 @@ mod greeting;
 mod import;
 mod key;
 mod logging;
+mod manual;
 mod output;
+mod quick_start;
 mod store_session;
 mod time_argument;
 mod translate;
@@ -19,7 +21,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
 use clap::error::ErrorKind;
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
 use config_file::{ConfigFile, DEFAULT_FILE, load};
 use greeting::listening;
@@ -36,12 +38,16 @@ struct Cli {
     command: Option<Command>,
     #[command(flatten)]
     config: ConfigFile,
+    #[command(flatten)]
+    run: RunOptions,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run the gateway (the default)
-    Run,
+    Run(RunOptions),
+    /// Write a commented config for the providers whose keys are in the environment
+    Init(quick_start::InitOptions),
     /// Validate the config and print its routes
     Check {
         /// Print what this name of a model resolves to, instead of all routes
@@ -69,21 +75,36 @@ enum Command {
         #[arg(long, default_value = "127.0.0.1:8090")]
         listen: SocketAddr,
     },
+    /// Print the completions of the command line for a shell
+    Completions(manual::CompletionOptions),
+    /// Print the manual page, or write those of all commands
+    Man(manual::ManualOptions),
+}
+
+#[derive(Debug, Default, Args)]
+struct RunOptions {
+    /// Without a config: where to listen [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<SocketAddr>,
+    /// Run the embedded demo, also where there is a config or a provider's key
+    #[arg(long)]
+    demo: bool,
 }
 
 /// Runs the command of the command line.
 pub fn main() -> ExitCode {
     logging::start();
     let cli = Cli::parse();
-    let (command, file) = (cli.command.unwrap_or(Command::Run), cli.config);
+    let (command, file) = (cli.command.unwrap_or(Command::Run(cli.run)), cli.config);
     if file.is_given() && !takes_config(&command) {
-        let message = "providers, import, translate and mock take no config; leave out -c";
+        let message = "init, providers, import, translate, mock, completions and man take no config; leave out -c";
         Cli::command()
             .error(ErrorKind::ArgumentConflict, message)
             .exit();
     }
     let outcome = match command {
-        Command::Run => run(file),
+        Command::Run(options) => run(file, &options),
+        Command::Init(options) => quick_start::init(&options),
         Command::Check { model } => check(file, model.as_deref()),
         Command::Providers => print_providers(),
         Command::Import(options) => import::run(&options),
@@ -92,6 +113,8 @@ pub fn main() -> ExitCode {
         Command::Usage(options) => usage::run(&options, file),
         Command::Translate(options) => translate::run(&options),
         Command::Mock { listen } => serve_mock(listen).map(|()| ExitCode::SUCCESS),
+        Command::Completions(options) => manual::complete(&options, Cli::command()),
+        Command::Man(options) => manual::manual(&options, Cli::command()),
     };
     outcome.unwrap_or_else(|error| {
         output::note(&format!("omniglot: {error:#}"));
@@ -102,7 +125,13 @@ pub fn main() -> ExitCode {
 const fn takes_config(command: &Command) -> bool {
     !matches!(
         command,
-        Command::Providers | Command::Import(_) | Command::Translate(_) | Command::Mock { .. }
+        Command::Init(_)
+            | Command::Providers
+            | Command::Import(_)
+            | Command::Translate(_)
+            | Command::Mock { .. }
+            | Command::Completions(_)
+            | Command::Man(_)
     )
 }
 
@@ -111,8 +140,16 @@ fn print_providers() -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn run(file: ConfigFile) -> Result<ExitCode> {
-    let start = match file.path() {
+fn run(file: ConfigFile, options: &RunOptions) -> Result<ExitCode> {
+    let is_given = file.is_given();
+    let start = match file.path().filter(|_| is_given || !options.demo) {
+        Some(_) if options.demo => {
+            anyhow::bail!("the demo has a config of its own; leave out -c or --demo")
+        }
+        Some(path) if options.listen.is_some() => anyhow::bail!(
+            "--listen is for a gateway without a config; set server.listen in {}",
+            path.display()
+        ),
         Some(path) => match load(&path) {
             Ok(config) => StartOptions {
                 greeting: listening(&config),
@@ -123,10 +160,19 @@ fn run(file: ConfigFile) -> Result<ExitCode> {
             },
             Err(code) => return Ok(code),
         },
-        None => demo::start_options()?,
+        None => without_config(options)?,
     };
     server::run(start)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The providers of the environment, or the demo where it has the key of none.
+fn without_config(options: &RunOptions) -> Result<StartOptions> {
+    let found = match options.demo {
+        true => None,
+        false => quick_start::start_options(options.listen)?,
+    };
+    found.map_or_else(|| demo::start_options(options.listen), Ok)
 }
 
 fn check(file: ConfigFile, model: Option<&str>) -> Result<ExitCode> {

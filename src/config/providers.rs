@@ -68,6 +68,12 @@ impl Provider {
         found.map_or(&[], |(_, names)| names)
     }
 
+    /// Tells whether its base URLs want more than a key, such as the name of a resource.
+    pub(super) fn has_placeholders(&self) -> bool {
+        let mut base_urls = self.formats.iter().map(|(_, base_url)| base_url);
+        base_urls.any(|base_url| base_url.host.contains('{') || base_url.prefix.contains('{'))
+    }
+
     /// The host for this value of the placeholder in the base URLs, where it is not simply put in.
     pub(super) fn host_for(&self, value: &str) -> Option<&str> {
         let mut hosts = self.hosts.iter();

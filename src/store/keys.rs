@@ -255,7 +255,8 @@ impl Store {
     }
 }
 
-fn new_secret() -> String {
+/// A new secret of the form that all keys of the store have.
+pub fn new_secret() -> String {
     let random = Alphanumeric.sample_string(&mut rand::rng(), RANDOM);
     format!("{SECRET}{random}")
 }

@@ -29,7 +29,7 @@ pub use audit::AuditEntry;
 pub use database::Store;
 pub use error::StoreError;
 pub use key_changes::KeyChanges;
-pub use keys::{KeyChange, PreviousSecret, StoredKey, may_be_stored_key};
+pub use keys::{KeyChange, PreviousSecret, StoredKey, may_be_stored_key, new_secret};
 pub use lease_holder::LeaseHolder;
 pub use leases::{KeyLeaseRequest, LEASED_FOR};
 pub use links::{LinkPurpose, NewLink, StoredLink};

@@ -15,7 +15,7 @@ use crate::process::Demo;
 use crate::{read, root};
 
 /// Blocks that cannot be tried: a build, all tests, a process that runs until it is stopped, files of another machine.
-const NOT_RUN: [(&str, &str); 11] = [
+const NOT_RUN: [(&str, &str); 12] = [
     ("README.md", "cargo install --path . --locked"),
     ("README.md", "omniglot run -c omniglot.yaml"),
     ("README.md", "scripts/test"),
@@ -26,6 +26,10 @@ const NOT_RUN: [(&str, &str); 11] = [
     (
         "docs/console.md",
         "curl -sS -c cookies -H 'content-type: application/json' https://console.example.com/api/v1/session \\",
+    ),
+    (
+        "docs/cli.md",
+        "OPENAI_API_KEY=sk-… omniglot --listen 127.0.0.1:9000",
     ),
     (
         "docs/cli.md",

@@ -437,3 +437,56 @@ async fn no_secret_is_printed_while_serving_and_failing() {
         assert!(!text.contains(canary), "{canary} in {text}");
     }
 }
+
+#[test]
+fn bash_completes_commands_and_flags() {
+    let completions = omniglot().args(["completions", "bash"]).output();
+    let completions = completions.expect("omniglot runs");
+    assert!(completions.status.success(), "{completions:?}");
+    // As bash does it for `omniglot key create --c<Tab>`.
+    let script = format!(
+        "{}\nCOMP_WORDS=(omniglot \"$@\")\nCOMP_CWORD=$#\n_omniglot omniglot \"${{@: -1}}\" x\necho \"${{COMPREPLY[@]}}\"",
+        String::from_utf8(completions.stdout).expect("text")
+    );
+    for (words, expected) in [
+        (vec!["transl"], "translate"),
+        (vec!["key", "create", "--c"], "--cap --config --concurrency"),
+    ] {
+        let mut bash = Command::new("bash");
+        let output = bash.args(["-c", &script, "omniglot"]).args(&words).output();
+        let output = String::from_utf8(output.expect("bash runs").stdout).expect("text");
+        let found: std::collections::BTreeSet<_> = output.split_whitespace().collect();
+        assert_eq!(found, expected.split(' ').collect(), "{words:?}");
+    }
+}
+
+#[test]
+fn every_command_has_its_manual_page() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let pages = directory.path().join("man1");
+    let written = omniglot().args(["man", "--directory"]).arg(&pages).output();
+    assert!(
+        written.as_ref().expect("omniglot runs").status.success(),
+        "{written:?}"
+    );
+    for (page, words) in [
+        ("omniglot.1", vec!["omniglot\\-key", "\\-\\-config"]),
+        ("omniglot-key-create.1", vec!["\\-\\-cap", "the most"]),
+        ("omniglot-mock.1", vec!["\\-\\-listen"]),
+    ] {
+        let text = std::fs::read_to_string(pages.join(page)).expect(page);
+        assert!(text.contains(".TH"), "{page}: {text}");
+        for word in words {
+            assert!(
+                text.to_lowercase().contains(word),
+                "{page} lacks {word}: {text}"
+            );
+        }
+    }
+    let first = omniglot().arg("man").output().expect("omniglot runs");
+    let page = std::fs::read(pages.join("omniglot.1")).expect("a page");
+    assert_eq!(
+        String::from_utf8_lossy(&first.stdout),
+        String::from_utf8_lossy(&page)
+    );
+}

@@ -41,6 +41,7 @@ mod protocols;
 mod provider_hosts;
 mod providers;
 mod proxies;
+mod quick_start;
 mod recordings;
 mod refusals;
 mod reload;
