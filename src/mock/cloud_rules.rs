@@ -4,7 +4,6 @@ use http::HeaderMap;
 use serde_json::Value;
 use url::form_urlencoded;
 
-use super::provider_hosts::{credential, not_found};
 use super::request::MockRequest;
 use crate::model::{ApiError, ApiErrorKind};
 
@@ -161,4 +160,19 @@ fn is_signed(headers: &HeaderMap, scope: &str) -> bool {
     let scoped = field("Credential=").is_some_and(|credential| credential.ends_with(scope));
     let has_signature = field("Signature=").is_some_and(|signature| signature.len() == 64);
     scoped && has_signature && token && covers("host") && covers("x-amz-date")
+}
+
+pub(super) fn not_found(path: &str) -> ApiError {
+    let message = format!("Resource not found: {path}");
+    ApiError::new(ApiErrorKind::NotFound, message)
+}
+
+/// The credential in a header: what stands behind `Bearer`, or all of it.
+pub(super) fn credential<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    let value = headers.get(name)?.to_str().ok()?;
+    let value = match name {
+        "authorization" => value.strip_prefix("Bearer ")?,
+        _ => value,
+    };
+    Some(value).filter(|value| !value.is_empty())
 }

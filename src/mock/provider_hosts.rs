@@ -2,10 +2,9 @@
 //!
 //! The table is written from the documentation of the providers, and not from the presets, which are tested with it.
 
-use http::HeaderMap;
 use http::request::Parts;
 
-use super::cloud_rules;
+use super::cloud_rules::{self, credential, not_found};
 use super::field_rules::{self, FieldRule};
 use super::request::MockRequest;
 use crate::model::{ApiError, ApiErrorKind, Format};
@@ -167,19 +166,4 @@ pub(super) fn refusal(received: &MockRequest) -> Option<ApiError> {
         true => field_rules::refusal(&host.fields, &received.body),
         false => None,
     }
-}
-
-pub(super) fn not_found(path: &str) -> ApiError {
-    let message = format!("Resource not found: {path}");
-    ApiError::new(ApiErrorKind::NotFound, message)
-}
-
-/// The credential in a header: what stands behind `Bearer`, or all of it.
-pub(super) fn credential<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
-    let value = headers.get(name)?.to_str().ok()?;
-    let value = match name {
-        "authorization" => value.strip_prefix("Bearer ")?,
-        _ => value,
-    };
-    Some(value).filter(|value| !value.is_empty())
 }

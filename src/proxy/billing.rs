@@ -249,7 +249,7 @@ fn compute_cost(ctx: &RequestContext) -> Option<RequestCost> {
 fn cost_of_attempt(ctx: &RequestContext) -> Option<RequestCost> {
     let unread = unread(ctx);
     let mut metered = unread.or_else(|| metered(ctx))?;
-    let recording = recording_time::billed(ctx);
+    let recording = recording_time::billed(ctx, || input_tokens(ctx));
     if let Some(recording) = recording.filter(|_| unread.is_none() && !is_counted(ctx)) {
         // What is billed by the minute has no tokens, unless the upstream counts them.
         metered = MeasuredUsage {
@@ -349,7 +349,7 @@ fn reserved_input(ctx: &RequestContext) -> Option<u64> {
 }
 
 /// About how many tokens were sent. The body itself is not kept until the end of a stream.
-pub(super) fn input_tokens(ctx: &RequestContext) -> u64 {
+fn input_tokens(ctx: &RequestContext) -> u64 {
     let known = ctx.billing.input_tokens();
     known.unwrap_or_else(|| estimate_body(ctx).tokens())
 }

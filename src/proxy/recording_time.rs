@@ -1,6 +1,5 @@
 //! Recordings whose minutes have a price: how long they may be, and how long they are billed for.
 
-use super::billing::input_tokens;
 use super::context::RequestContext;
 use crate::formats::Operation;
 use crate::model::ApiError;
@@ -58,8 +57,8 @@ pub(super) fn longest(operation: Operation, attempt: &Attempt) -> u64 {
 }
 
 /// What the recording of the attempt under way is billed for. Where the upstream does not report how long it is, a key with
-/// a cap pays for the longest: it could send a long one with few bytes each time.
-pub(super) fn billed(ctx: &RequestContext) -> Option<RecordingTime> {
+/// a cap pays for the longest: it could send a long one with few bytes each time. `tokens` estimates those of the request.
+pub(super) fn billed(ctx: &RequestContext, tokens: impl FnOnce() -> u64) -> Option<RecordingTime> {
     let (attempt, request) = (ctx.route.current()?, ctx.route.request()?);
     if !is_billed(request.operation, attempt) {
         return None;
@@ -68,7 +67,7 @@ pub(super) fn billed(ctx: &RequestContext) -> Option<RecordingTime> {
     let reported = translator.and_then(|translator| translator.observer().audio_milliseconds);
     let estimate = || match ctx.billing.is_reserved() {
         true => longest(request.operation, attempt),
-        false => input_tokens(ctx).saturating_mul(MILLISECONDS_PER_TOKEN),
+        false => tokens().saturating_mul(MILLISECONDS_PER_TOKEN),
     };
     Some(RecordingTime {
         milliseconds: reported.unwrap_or_else(estimate),

@@ -1,12 +1,12 @@
 //! Reads `config.json` of Bifrost.
 
 use anyhow::{Context as _, Result};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::backend::Backend;
 use super::bifrost_governance;
 use super::bifrost_key;
-use super::bifrost_network;
+use super::bifrost_network::{self, ProviderSettings};
 use super::config_text::{Entry, ImportedConfig, list, mapping, scalar};
 
 /// Weights there are shares of one; here they are whole numbers.
@@ -51,16 +51,6 @@ fn read_client(config: &mut ImportedConfig, client: &Value) {
             _ => config.leave_out(&format!("client.{name}"), NOTHING_LIKE_IT),
         }
     }
-}
-
-/// What all keys of a provider have in common.
-pub(super) struct ProviderSettings {
-    /// In the words of LiteLLM, which [`Backend`] reads.
-    pub parameters: Map<String, Value>,
-    /// Settings of each upstream.
-    pub upstream: Vec<(&'static str, String)>,
-    /// Settings of each model.
-    pub model: Vec<(&'static str, String)>,
 }
 
 /// One key of a provider: an upstream for each of its models.

@@ -2,12 +2,21 @@
 
 use serde_json::{Map, Value, json};
 
-use super::bifrost::ProviderSettings;
 use super::bifrost_key::text;
 use super::config_text::{ImportedConfig, mapping, scalar};
 use super::value::seconds;
 
 const NOTHING_LIKE_IT: &str = "the gateway has nothing like it";
+
+/// What all keys of a provider have in common.
+pub(super) struct ProviderSettings {
+    /// In the words of LiteLLM, which `backend.rs` reads.
+    pub parameters: Map<String, Value>,
+    /// Settings of each upstream.
+    pub upstream: Vec<(&'static str, String)>,
+    /// Settings of each model.
+    pub model: Vec<(&'static str, String)>,
+}
 
 /// Reads the settings of a provider beside its keys.
 pub(super) fn read(config: &mut ImportedConfig, path: &str, provider: &Value) -> ProviderSettings {
