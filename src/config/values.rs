@@ -52,7 +52,6 @@ const SMALLEST_JOURNAL: u64 = 1 << 20;
 
 const MAX_ATTEMPTS: usize = 20;
 
-
 /// The longest duration; sums of such durations cannot overflow.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
