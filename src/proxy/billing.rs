@@ -43,9 +43,7 @@ pub(super) fn reserve(
         return Ok(None);
     }
     if request.is_background {
-        let message = "background: a key with a spending cap pays when a response ends, and this one would end later; \
-                       leave `background` out, and set `stream` to true for a long response";
-        return Err(ApiError::invalid(message).at("background"));
+        return Err(background());
     }
     check_bounded_output(&key.name, request.operation, attempts)?;
     recording_time::check_bounded(&key.name, request.operation, attempts)?;
@@ -104,6 +102,13 @@ pub(super) fn reserve(
         }
         Reserve::Pending(waiting) => Ok(Some(waiting)),
     }
+}
+
+/// The error for a response whose cost is known only when nobody waits for it any more.
+fn background() -> ApiError {
+    let message = "background: a key with a spending cap pays when a response ends, and this one would end later; \
+                   leave `background` out, and set `stream` to true for a long response";
+    ApiError::invalid(message).at("background")
 }
 
 /// Refuses what may cost any amount: an output that has a price and that neither the request nor the model limits.

@@ -165,6 +165,29 @@ fn add_deployment(
     }
 }
 
+/// The prices of a model, times the factor of its provider.
+fn prices_of(
+    parameters: &Map<String, Value>,
+    info: &Map<String, Value>,
+    factor: f64,
+) -> Vec<(&'static str, String)> {
+    let both = |name: &str| parameters.get(name).or_else(|| info.get(name));
+    let mut prices: Vec<(&'static str, String)> = Vec::new();
+    for (theirs, ours) in PRICES {
+        let price = both(theirs).and_then(|price| per_million(price, factor));
+        prices.extend(price.map(|price| (ours, price)));
+    }
+    if info.get("mode").and_then(Value::as_str) == Some("audio_transcription") {
+        let minute = both("input_cost_per_second").or_else(|| both("output_cost_per_second"));
+        let minute = minute.and_then(|price| per_minute(price, factor));
+        prices.extend(minute.map(|price| ("per_audio_minute", price)));
+    } else {
+        let per_second = both("output_cost_per_second").or_else(|| both("input_cost_per_second"));
+        prices.extend(per_second.and_then(text).map(|price| ("per_second", price)));
+    }
+    prices
+}
+
 fn new_model(
     id: String,
     target: &str,
@@ -192,23 +215,7 @@ fn new_model(
             "model_info.mode is {mode}, which the gateway does not serve"
         ));
     }
-    let both = |name: &str| parameters.get(name).or_else(|| info.get(name));
-    let mut prices: Vec<(&str, String)> = Vec::new();
-    for (theirs, ours) in PRICES {
-        prices.extend(
-            both(theirs)
-                .and_then(|price| per_million(price, factor))
-                .map(|price| (ours, price)),
-        );
-    }
-    if mode == Some("audio_transcription") {
-        let minute = both("input_cost_per_second").or_else(|| both("output_cost_per_second"));
-        let minute = minute.and_then(|price| per_minute(price, factor));
-        prices.extend(minute.map(|price| ("per_audio_minute", price)));
-    } else {
-        let per_second = both("output_cost_per_second").or_else(|| both("input_cost_per_second"));
-        prices.extend(per_second.and_then(text).map(|price| ("per_second", price)));
-    }
+    let prices = prices_of(parameters, info, factor);
     if !prices.is_empty() {
         model.set("pricing", Some(mapping(&prices)));
     }
