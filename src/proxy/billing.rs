@@ -8,10 +8,10 @@ use super::context::{RESERVED_TIME, RequestContext, RequestCost};
 use super::recording_time;
 use super::thinking_output::{explain_thinking, max_thinking};
 use crate::access::{self, Leases, PendingReservation, Reserve};
-use crate::formats::{DearerSetting, Operation};
+use crate::formats::{DearerSetting, Operation, RequestFindings};
 use crate::model::{ApiError, Format, Money, Usage};
 use crate::runtime::{Attempt, Prices};
-use crate::translate::{BodyEstimate, MeasuredUsage, likely_tokens_of_text};
+use crate::translate::{BodyEstimate, MeasuredUsage, RequestSummary, likely_tokens_of_text};
 
 /// The output of models that do not say how long it may be, where the request does not either.
 const DEFAULT_OUTPUT_TOKENS: u64 = 4096;
@@ -42,19 +42,9 @@ pub(super) fn reserve(
     {
         return Ok(None);
     }
-    if request.is_background {
-        return Err(background());
-    }
-    check_bounded_output(&key.name, request.operation, attempts)?;
-    recording_time::check_bounded(&key.name, request.operation, attempts)?;
     let findings = request.findings(ctx.client.codec(), &ctx.route.body);
-    if let Some(setting) = findings.dearer_setting()? {
-        return Err(unknown_price(&key.name, setting));
-    }
+    check_bounded_cost(&key.name, request, findings, attempts)?;
     let limit = request.output_limit;
-    if let Some(field) = limit.zero_field {
-        return Err(ambiguous_limit(&key.name, field));
-    }
     let traits = ctx.route.model_traits();
     let body = &ctx.route.body;
     let estimate = request.estimate(ctx.client.codec(), &traits, body);
@@ -101,6 +91,27 @@ pub(super) fn reserve(
             Ok(None)
         }
         Reserve::Pending(waiting) => Ok(Some(waiting)),
+    }
+}
+
+/// Refuses requests whose highest cost nobody can tell.
+fn check_bounded_cost(
+    key: &str,
+    request: &RequestSummary,
+    findings: &RequestFindings,
+    attempts: &[Attempt],
+) -> Result<(), ApiError> {
+    if request.is_background {
+        return Err(background());
+    }
+    check_bounded_output(key, request.operation, attempts)?;
+    recording_time::check_bounded(key, request.operation, attempts)?;
+    if let Some(setting) = findings.dearer_setting()? {
+        return Err(unknown_price(key, setting));
+    }
+    match request.output_limit.zero_field {
+        Some(field) => Err(ambiguous_limit(key, field)),
+        None => Ok(()),
     }
 }
 
