@@ -23,6 +23,8 @@ pub struct RequestFindings {
     pub(super) dearer: Option<DearerSetting>,
     /// The most thinking that an upstream may generate beside the limit of the output.
     pub extra_thinking: Option<ExtraThinking>,
+    /// The upstream may compact the conversation first: it reads all of it once more, and writes a summary.
+    pub may_compact: bool,
     /// The error for a setting that parsers may read in two ways.
     pub(super) refused: Option<ApiError>,
 }
@@ -55,6 +57,7 @@ impl RequestFindings {
             has_only_text: scan.is_text,
             has_prompting_field: scan.has_prompting_field,
             has_stored_item: scan.has_stored_item,
+            may_compact: false,
             refused: scan.refused,
         }
     }

@@ -62,6 +62,7 @@ impl<'a> RecordLine<'a> {
                 audio_output: self.audio_output,
                 image_input: self.image_input,
                 image_output: self.image_output,
+                ..Usage::default()
             },
             images: self.images,
             estimated: self.estimated,
@@ -170,6 +171,7 @@ mod tests {
                 audio_output: 6,
                 image_input: 9,
                 image_output: 7,
+                ..Usage::default()
             },
             images: 8,
             estimated: true,

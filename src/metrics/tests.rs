@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::model::{Money, Usage};
+use crate::model::{CompactionUsage, Money, Usage};
 use crate::translate::MeasuredUsage;
 
 const SERVED: ServedRequest<'static> = ServedRequest {
@@ -33,6 +33,12 @@ const USAGE: Usage = Usage {
     audio_output: 0,
     image_output: 0,
     image_input: 0,
+    compaction: CompactionUsage {
+        uncached: 0,
+        cached: 0,
+        cache_written: 0,
+        output: 0,
+    },
 };
 
 #[test]

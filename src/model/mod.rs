@@ -35,7 +35,8 @@ pub use request::{
     ToolResult, Turn,
 };
 pub use response::{
-    Choice, Citation, Finish, Logprob, PROMPT_BLOCKED, Response, Usage, blocked_prompt,
+    Choice, Citation, CompactionUsage, Finish, Logprob, PROMPT_BLOCKED, Response, Usage,
+    blocked_prompt,
 };
 pub use signature::{Issuer, Signature};
 pub use signed_parts::{SignatureLookup, SignedPart, SignedParts};

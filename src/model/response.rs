@@ -54,6 +54,28 @@ pub struct Usage {
     /// Image tokens of the input, and of the output below, where the upstream reports them.
     pub image_input: u64,
     pub image_output: u64,
+    /// What of the counts above was used to compact the conversation, which is counted apart.
+    pub compaction: CompactionUsage,
+}
+
+/// The tokens that an upstream has used to compact a conversation: input beside the cache, from it and written to it, and output.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CompactionUsage {
+    pub uncached: u64,
+    pub cached: u64,
+    pub cache_written: u64,
+    pub output: u64,
+}
+
+impl CompactionUsage {
+    pub const fn plus(self, other: CompactionUsage) -> CompactionUsage {
+        CompactionUsage {
+            uncached: self.uncached.saturating_add(other.uncached),
+            cached: self.cached.saturating_add(other.cached),
+            cache_written: self.cache_written.saturating_add(other.cache_written),
+            output: self.output.saturating_add(other.output),
+        }
+    }
 }
 
 impl Usage {
@@ -74,6 +96,7 @@ impl Usage {
             audio_output: self.audio_output.saturating_add(other.audio_output),
             image_input: self.image_input.saturating_add(other.image_input),
             image_output: self.image_output.saturating_add(other.image_output),
+            compaction: self.compaction.plus(other.compaction),
         }
     }
 

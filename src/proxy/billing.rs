@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::context::{RESERVED_TIME, RequestContext, RequestCost};
 use super::recording_time;
-use super::thinking_output::{explain_thinking, max_thinking};
+use super::thinking_output::{explain_thinking, max_compaction, max_thinking};
 use crate::access::{self, Leases, PendingReservation, Reserve};
 use crate::formats::{DearerSetting, Operation, RequestFindings};
 use crate::model::{ApiError, Format, Money, Usage};
@@ -43,7 +43,7 @@ pub(super) fn reserve(
         return Ok(None);
     }
     let findings = request.findings(ctx.client.codec(), &ctx.route.body);
-    check_bounded_cost(&key.name, request, findings, attempts)?;
+    check_known_cost(&key.name, request, findings, attempts)?;
     let limit = request.output_limit;
     let traits = ctx.route.model_traits();
     let body = &ctx.route.body;
@@ -53,6 +53,8 @@ pub(super) fn reserve(
     let input_of = |attempt: &Attempt| max_input(estimate, attempt, client);
     let extra_thinking = findings.extra_thinking;
     let thinking_of = |attempt: &Attempt| max_thinking(extra_thinking, attempt, client);
+    let may_compact = findings.may_compact;
+    let compacted_of = |attempt: &Attempt| max_compaction(may_compact, attempt, client);
     let highest_of = |attempt: &Attempt| {
         let prices = attempt.settings.prices?;
         let longest = attempt.timeouts.total.unwrap_or(RESERVED_TIME);
@@ -62,11 +64,18 @@ pub(super) fn reserve(
         let output = match has_output {
             true => max_output(limit_of_text, attempt)
                 .saturating_add(thinking_of(attempt))
-                .saturating_mul(limit.choices),
+                .saturating_mul(limit.choices)
+                .saturating_add(compacted_of(attempt).unwrap_or_default()),
             false => 0,
         };
         let recording = recording_time::longest(request.operation, attempt);
-        let tokens = input_of(attempt).tokens;
+        // What is compacted is read twice.
+        let readings = if compacted_of(attempt).is_some() {
+            2
+        } else {
+            1
+        };
+        let tokens = input_of(attempt).tokens.saturating_mul(readings);
         let highest = prices.max_cost(tokens, output, milliseconds(longest));
         Some(highest + prices.audio_cost(recording))
     };
@@ -94,15 +103,17 @@ pub(super) fn reserve(
     }
 }
 
-/// Refuses requests whose highest cost nobody can tell.
-fn check_bounded_cost(
+/// Refuses what cannot be reserved, because its cost is not known before the request or at its end.
+fn check_known_cost(
     key: &str,
     request: &RequestSummary,
     findings: &RequestFindings,
     attempts: &[Attempt],
 ) -> Result<(), ApiError> {
     if request.is_background {
-        return Err(background());
+        let message = "background: a key with a spending cap pays when a response ends, and this one would end later; \
+                       leave `background` out, and set `stream` to true for a long response";
+        return Err(ApiError::invalid(message).at("background"));
     }
     check_bounded_output(key, request.operation, attempts)?;
     recording_time::check_bounded(key, request.operation, attempts)?;
@@ -113,13 +124,6 @@ fn check_bounded_cost(
         Some(field) => Err(ambiguous_limit(key, field)),
         None => Ok(()),
     }
-}
-
-/// The error for a response whose cost is known only when nobody waits for it any more.
-fn background() -> ApiError {
-    let message = "background: a key with a spending cap pays when a response ends, and this one would end later; \
-                   leave `background` out, and set `stream` to true for a long response";
-    ApiError::invalid(message).at("background")
 }
 
 /// Refuses what may cost any amount: an output that has a price and that neither the request nor the model limits.

@@ -1,10 +1,10 @@
-//! Thinking that is generated beside the limit of the output, and is paid for as output.
+//! Thinking and summaries that are generated beside the limit of the output, and are paid for as output.
 
 use crate::formats::ExtraThinking;
 use crate::model::{ApiError, Format};
 use crate::runtime::Attempt;
 
-/// The thinking of models that do not say how long their output may be, where the request does not either.
+/// The thinking, or the summary, of models that do not say how long their output may be, where the request does not either.
 const DEFAULT_THINKING_TOKENS: u64 = 1 << 16;
 
 /// The most tokens of thinking that an attempt may be billed for beside the limit of its output. An upstream of another
@@ -20,6 +20,14 @@ pub(super) fn max_thinking(
         let usual = usual.unwrap_or(DEFAULT_THINKING_TOKENS);
         thinking.budget.unwrap_or(usual)
     })
+}
+
+/// The most tokens of the summary that an attempt may be billed for beside the limit of its output; `None`: it does not compact
+/// the conversation. An upstream of another format is not asked to.
+pub(super) fn max_compaction(may_compact: bool, attempt: &Attempt, client: Format) -> Option<u64> {
+    let usual = attempt.settings.settings.max_output_tokens;
+    let is_asked = may_compact && attempt.upstream.format == client;
+    is_asked.then(|| usual.unwrap_or(DEFAULT_THINKING_TOKENS))
 }
 
 /// Says in the error of a cap that so much was to be reserved for thinking, too.

@@ -17,6 +17,9 @@ from_json! {
         "prompt_cache_hit_tokens" => prompt_cache_hit_tokens: Option<TokenCount>,
         "cached_tokens" => cached_tokens: Option<TokenCount>,
         "num_cached_tokens" => num_cached_tokens: Option<TokenCount>,
+        /// Of a search, and beside the total; the reasoning of one is, too.
+        "citation_tokens" => citation_tokens: Option<TokenCount>,
+        "reasoning_tokens" => reasoning_tokens: Option<TokenCount>,
     }
 }
 
@@ -52,15 +55,19 @@ impl CompletionUsage {
             .unwrap_or_default()
             .0;
         let uncounted_reasoning = self.uncounted_reasoning(reasoning);
+        let citations = self.citation_tokens.unwrap_or_default().0;
+        let of_search = self.reasoning_tokens.filter(|_| citations > 0);
+        let of_search = of_search.unwrap_or_default().0;
+        let beside = uncounted_reasoning.saturating_add(of_search);
         Usage {
-            input: self.prompt_tokens.0,
+            input: self.prompt_tokens.0.saturating_add(citations),
             cached: cached.unwrap_or_default().0,
             cache_written: prompt
                 .and_then(|details| details.cache_write_tokens)
                 .unwrap_or_default()
                 .0,
-            output: self.completion_tokens.0.saturating_add(uncounted_reasoning),
-            thinking: reasoning.max(uncounted_reasoning),
+            output: self.completion_tokens.0.saturating_add(beside),
+            thinking: reasoning.max(beside),
             audio_input: prompt
                 .and_then(|details| details.audio_tokens)
                 .unwrap_or_default()
@@ -77,6 +84,7 @@ impl CompletionUsage {
                 .and_then(|details| details.image_tokens)
                 .unwrap_or_default()
                 .0,
+            ..Usage::default()
         }
     }
 
@@ -167,6 +175,29 @@ mod tests {
             let usage: CompletionUsage = decode_json(&raw).expect("counts");
             let usage = usage.to_usage();
             assert_eq!((usage.output, usage.thinking), (output, thinking), "{raw}");
+        }
+    }
+
+    #[test]
+    fn the_reasoning_and_the_citations_of_a_search_stand_beside_the_total() {
+        for (more, expected) in [
+            (
+                r#","citation_tokens":20016,"reasoning_tokens":73997"#,
+                (20049, 81160, 73997),
+            ),
+            // Elsewhere it is a part of the completion.
+            (r#","reasoning_tokens":7000"#, (33, 7163, 0)),
+        ] {
+            let raw = format!(
+                r#"{{"prompt_tokens":33,"completion_tokens":7163,"total_tokens":7196{more}}}"#
+            );
+            let usage: CompletionUsage = decode_json(&raw).expect("counts");
+            let usage = usage.to_usage();
+            assert_eq!(
+                (usage.input, usage.output, usage.thinking),
+                expected,
+                "{raw}"
+            );
         }
     }
 }

@@ -6,7 +6,10 @@ use super::Messages;
 use super::text_input::TEXT_INPUT;
 use crate::formats::other_model::names_model;
 use crate::formats::{InputInspection, RequestFindings};
-use crate::json::{FieldIndex, KnownFields, NO_FIELDS, PlacedFields};
+use crate::json::{
+    FieldIndex, KnownFields, NO_FIELDS, PlacedFields, RawJson, decode_json, from_json,
+};
+use crate::model::Text;
 
 /// Where blocks with media stand, those of tool results too, and the sources of these.
 const BLOCKS: &[&str] = &["messages.content", "messages.content.content"];
@@ -133,6 +136,66 @@ static FIELDS: LazyLock<FieldIndex> = LazyLock::new(|| FieldIndex::new(&KNOWN_IN
 
 impl InputInspection for Messages {
     fn findings(&self, body: &[u8]) -> RequestFindings {
-        RequestFindings::of(body, &FIELDS, &USUAL)
+        RequestFindings {
+            may_compact: may_compact(str::from_utf8(body).unwrap_or_default()),
+            ..RequestFindings::of(body, &FIELDS, &USUAL)
+        }
+    }
+}
+
+from_json! {
+    struct ManagedRequest<'a> {
+        "context_management" => context_management: Option<RawJson<'a>>,
+    }
+}
+
+from_json! {
+    struct ContextManagement<'a> {
+        "edits" => edits: Option<Vec<ContextEdit<'a>>>,
+    }
+}
+
+from_json! {
+    struct ContextEdit<'a> {
+        "type" => kind: Text<'a>,
+    }
+}
+
+/// Tells whether a request asks for more than to leave parts of the conversation out, or cannot be read.
+fn may_compact(text: &str) -> bool {
+    let Ok(request) = decode_json::<ManagedRequest<'_>>(text) else {
+        return text.contains("context_management");
+    };
+    let Some(managed) = request.context_management else {
+        return false;
+    };
+    let managed: Result<ContextManagement<'_>, _> = decode_json(managed.get());
+    let leaves_out = |edit: &ContextEdit<'_>| edit.kind.starts_with("clear_");
+    !managed.is_ok_and(|managed| managed.edits.iter().flatten().all(leaves_out))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::model::Format;
+
+    #[test]
+    fn a_request_that_may_be_compacted_is_found() {
+        for (management, may_compact) in [
+            ("null", false),
+            ("{}", false),
+            (r#"{"edits":null}"#, false),
+            (r#"{"edits":[{"type":"clear_tool_uses_20250919"}]}"#, false),
+            (
+                r#"{"edits":[{"type":"clear_thinking_20251015"},{"type":"\u0063ompact_20260112"}]}"#,
+                true,
+            ),
+            (r#"{"edits":[{}]}"#, true),
+            (r#"{"edits":{"type":"compact_20260112"}}"#, true),
+            (r#"{"edits":[],"edits":[]}"#, true),
+        ] {
+            let body = format!(r#"{{"context_management":{management},"model":"m"}}"#);
+            let findings = Format::Messages.codec().findings(body.as_bytes());
+            assert_eq!(findings.may_compact, may_compact, "{management}");
+        }
     }
 }

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use crate::json::{Fields, from_json};
-use crate::model::{ApiError, Usage};
+use crate::json::{DecodeResult, Fields, FromJson, JsonReader, from_json};
+use crate::model::{ApiError, CompactionUsage, Json, Usage};
 
 from_json! {
     /// The `usage` of an upstream's response or event; in a stream, two events have one each.
@@ -13,6 +13,7 @@ from_json! {
         "cache_creation_input_tokens" => cache_creation_input_tokens: Option<u64>,
         "output_tokens" => output_tokens: Option<u64>,
         "output_tokens_details" => output_tokens_details: Option<RawMessagesOutputDetails>,
+        "iterations" => iterations: Option<RawIterations>,
     }
 }
 
@@ -44,34 +45,116 @@ impl RawMessagesUsage {
             cache_read_input_tokens: fields.u64("cache_read_input_tokens")?,
             cache_creation_input_tokens: fields.u64("cache_creation_input_tokens")?,
             output_tokens: fields.u64("output_tokens")?,
+            iterations: fields.take("iterations").map(|it| RawIterations::of(&it)),
         })
     }
 
     /// Adds these counts to the known ones; a count that is present replaces the known one.
     pub(super) fn merge(&self, known: Option<Usage>) -> Usage {
         let known = known.unwrap_or_default();
+        let apart = known.compaction;
         let known_uncached = known
             .input
             .saturating_sub(known.cached)
-            .saturating_sub(known.cache_written);
-        let uncached = self.input_tokens.unwrap_or(known_uncached);
-        let cached = self.cache_read_input_tokens.unwrap_or(known.cached);
-        let cache_written = self
-            .cache_creation_input_tokens
-            .unwrap_or(known.cache_written);
+            .saturating_sub(known.cache_written)
+            .saturating_sub(apart.uncached);
+        let known_cached = known.cached.saturating_sub(apart.cached);
+        let known_written = known.cache_written.saturating_sub(apart.cache_written);
+        let known_output = known.output.saturating_sub(apart.output);
+        let compaction = self.iterations.as_ref().map_or(apart, |it| it.compaction);
+        let counts = compaction.plus(CompactionUsage {
+            uncached: self.input_tokens.unwrap_or(known_uncached),
+            cached: self.cache_read_input_tokens.unwrap_or(known_cached),
+            cache_written: self.cache_creation_input_tokens.unwrap_or(known_written),
+            output: self.output_tokens.unwrap_or(known_output),
+        });
         let details = self.output_tokens_details.as_ref();
         Usage {
-            input: uncached
-                .saturating_add(cached)
-                .saturating_add(cache_written),
-            cached,
-            cache_written,
-            output: self.output_tokens.unwrap_or(known.output),
+            input: counts
+                .uncached
+                .saturating_add(counts.cached)
+                .saturating_add(counts.cache_written),
+            cached: counts.cached,
+            cache_written: counts.cache_written,
+            output: counts.output,
             thinking: details
                 .and_then(|details| details.thinking_tokens)
                 .unwrap_or(known.thinking),
+            compaction,
             ..Usage::default()
         }
+    }
+}
+
+/// The `iterations` of a response: what its parts have used. The counts beside them have all but compactions.
+#[derive(Default)]
+struct RawIterations {
+    compaction: CompactionUsage,
+}
+
+impl RawIterations {
+    fn of(iterations: &Json<'_>) -> RawIterations {
+        let mut all = RawIterations::default();
+        let Json::Array(iterations) = iterations else {
+            return all;
+        };
+        for iteration in iterations {
+            let Json::Object(iteration) = iteration else {
+                continue;
+            };
+            let count = |name| iteration.get(name).and_then(|count| count.as_u64());
+            let kind = iteration.get("type").and_then(|kind| kind.as_str());
+            all.add(
+                kind,
+                CompactionUsage {
+                    uncached: count("input_tokens").unwrap_or_default(),
+                    cached: count("cache_read_input_tokens").unwrap_or_default(),
+                    cache_written: count("cache_creation_input_tokens").unwrap_or_default(),
+                    output: count("output_tokens").unwrap_or_default(),
+                },
+            );
+        }
+        all
+    }
+
+    fn add(&mut self, kind: Option<&str>, counts: CompactionUsage) {
+        if kind == Some("compaction") {
+            self.compaction = self.compaction.plus(counts);
+        }
+    }
+
+    fn decode_one(&mut self, reader: &mut JsonReader<'_>) -> DecodeResult {
+        let (mut kind, mut counts) = (None, CompactionUsage::default());
+        reader.object(|reader, key| {
+            let ahead = &mut reader.clone();
+            let mut count = || ahead.number().ok()?.parse().ok();
+            match key {
+                "input_tokens" => counts.uncached = count().unwrap_or_default(),
+                "cache_read_input_tokens" => counts.cached = count().unwrap_or_default(),
+                "cache_creation_input_tokens" => {
+                    counts.cache_written = count().unwrap_or_default();
+                }
+                "output_tokens" => counts.output = count().unwrap_or_default(),
+                "type" => kind = ahead.text().ok(),
+                _ => {}
+            }
+            reader.skip()
+        })?;
+        self.add(kind.as_deref(), counts);
+        Ok(())
+    }
+}
+
+/// Values of other types are skipped.
+impl<'a> FromJson<'a> for RawIterations {
+    fn decode(&mut self, reader: &mut JsonReader<'a>) -> DecodeResult {
+        if reader.peek() != Some(b'[') {
+            return reader.skip();
+        }
+        reader.array(|reader| match reader.peek() {
+            Some(b'{') => self.decode_one(reader),
+            _ => reader.skip(),
+        })
     }
 }
 
@@ -110,8 +193,34 @@ pub(super) fn encode_usage(usage: Option<Usage>) -> MessagesUsage {
 
 #[cfg(test)]
 mod tests {
-    use super::encode_usage;
+    use super::{RawMessagesUsage, encode_usage};
+    use crate::json::{Fields, decode_json};
     use crate::model::Usage;
+
+    const COMPACTED: &str = r#"{"input_tokens":23,"output_tokens":10,"iterations":[
+        {"type":"compaction","input_tokens":180,"cache_read_input_tokens":5,"cache_creation_input_tokens":7,"output_tokens":350},
+        {"type":"message","input_tokens":23,"output_tokens":10},{"type":7},{"output_tokens":"x"},9]}"#;
+
+    fn counts(usage: Usage) -> [u64; 4] {
+        [usage.input, usage.cached, usage.cache_written, usage.output]
+    }
+
+    #[test]
+    fn a_compaction_counts_beside_the_rest() {
+        let raw: RawMessagesUsage = decode_json(COMPACTED).expect("counts");
+        let usage = raw.merge(None);
+        assert_eq!(counts(usage), [215, 5, 7, 360]);
+        let mut fields = Fields::of_body(COMPACTED.as_bytes()).expect("counts");
+        let read = RawMessagesUsage::of(&mut fields).expect("counts");
+        assert_eq!(read.merge(None), usage);
+        // Once, however often it is reported.
+        assert_eq!(raw.merge(Some(usage)), usage);
+        let later: RawMessagesUsage = decode_json(r#"{"output_tokens":12}"#).expect("counts");
+        assert_eq!(counts(later.merge(Some(usage))), [215, 5, 7, 362]);
+        let odd = r#"{"input_tokens":1,"iterations":{"type":"compaction","input_tokens":9}}"#;
+        let odd: RawMessagesUsage = decode_json(odd).expect("counts");
+        assert_eq!(counts(odd.merge(None)), [1, 0, 0, 0]);
+    }
 
     #[test]
     fn the_three_counts_of_input_add_up_to_it() {

@@ -77,6 +77,7 @@ impl UpstreamUsage<'_> {
             audio_output: tokens_of(AUDIO, self.candidates_tokens_details.as_ref()),
             image_input: tokens_of(IMAGE, self.prompt_tokens_details.as_ref()),
             image_output: tokens_of(IMAGE, self.candidates_tokens_details.as_ref()),
+            ..Usage::default()
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Responses whose usage was reported in full, in part and not at all.
 
 use super::*;
+use crate::model::CompactionUsage;
 
 const REPORTED: Usage = Usage {
     input: 100,
@@ -12,6 +13,12 @@ const REPORTED: Usage = Usage {
     audio_output: 0,
     image_output: 0,
     image_input: 0,
+    compaction: CompactionUsage {
+        uncached: 0,
+        cached: 0,
+        cache_written: 0,
+        output: 0,
+    },
 };
 
 fn observer(usage: Option<Usage>, ended: bool, text: usize, reasoning: usize) -> ResponseObserver {

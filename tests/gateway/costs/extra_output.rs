@@ -1,9 +1,12 @@
 //! Output beside the limit of a request, and names of models that have other prices, for a key with a spending cap.
 
-use omniglot_test_support::{Gateway, KEY, Mock, Response, client, request, send, wait_until};
+use omniglot_test_support::{
+    Gateway, KEY, Mock, Response, client, fixed_response_upstream, request, response_head, send,
+    wait_until,
+};
 use serde_json::{Value, json};
 
-use super::config;
+use super::{config, lines};
 
 const CAPPED: &str = ", {name: capped, secret: key-capped, spending_cap: 10}";
 
@@ -172,4 +175,71 @@ async fn a_discovered_model_costs_what_its_wildcard_says() {
     let more = json!({"max_tokens": 20000});
     let refused = ask(&gateway, "key-capped", "acme/demo-chat", &more).await;
     assert_eq!(refused.status, 429, "{}", refused.text());
+}
+
+/// What an upstream uses to compact a conversation stands beside its other counts.
+#[tokio::test]
+async fn a_compaction_is_paid() {
+    let usage = json!({"input_tokens": 23, "output_tokens": 10, "iterations": [
+        {"type": "compaction", "input_tokens": 180, "output_tokens": 350},
+        {"type": "message", "input_tokens": 23, "output_tokens": 10}]});
+    let text = json!({"type": "text", "text": "hi"});
+    let answer = json!({"id": "m", "type": "message", "role": "assistant", "model": "m", "content": [text],
+        "stop_reason": "end_turn", "usage": usage});
+    let start = json!({"id": "m", "type": "message", "role": "assistant", "model": "m", "content": [],
+        "usage": {"input_tokens": 23, "output_tokens": 1}});
+    let events = [
+        json!({"type": "message_start", "message": start}),
+        json!({"type": "content_block_start", "index": 0, "content_block": text}),
+        json!({"type": "content_block_stop", "index": 0}),
+        json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": usage}),
+        json!({"type": "message_stop"}),
+    ];
+    let events: String = events
+        .iter()
+        .map(|event| format!("data: {event}\n\n"))
+        .collect();
+    for (stream, kind, body) in [
+        (false, "application/json", answer.to_string()),
+        (true, "text/event-stream", events),
+    ] {
+        let head = response_head("200 OK", kind);
+        let address = fixed_response_upstream(vec![head, body.into_bytes()]);
+        let gateway = Gateway::start(&config(address, CAPPED, ""));
+        for format in ["messages", "chat"] {
+            let (path, asked) = request(format, "priced-messages", "hello", stream);
+            let asked = client().post(gateway.url(&path)).json(&asked);
+            let response = send(asked.bearer_auth("key-capped")).await;
+            assert_eq!(response.status, 200, "{}", response.text());
+        }
+        gateway.until_idle().await;
+        for line in lines(gateway) {
+            assert_eq!(line.count("input_tokens"), 203, "{kind}");
+            assert_eq!(line.count("output_tokens"), 360, "{kind}");
+            assert_eq!(line.field("cost"), line.worth(), "{kind}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_compaction_is_reserved_beside_the_response() {
+    let mock = Mock::start();
+    // A thousandth for every token: the cap has 10000 of them.
+    let models = "  - {id: small, pricing: {input: 1000, output: 1000}, max_input_tokens: 3000, max_output_tokens: 2000, \
+                  upstreams: [{name: messages}]}\n";
+    let gateway = Gateway::start(&config(mock.address, CAPPED, models));
+    for (edit, max_tokens, status) in [
+        // Input twice, the summary and the response.
+        ("compact_20260112", 2100, 429),
+        ("compact_20260112", 1900, 200),
+        ("clear_tool_uses_20250919", 2100, 200),
+    ] {
+        let words = "mock:usage=1,0,1,0 mock:text=hi";
+        let (path, mut body) = request("messages", "small", words, false);
+        body["max_tokens"] = max_tokens.into();
+        body["context_management"] = json!({"edits": [{"type": edit}]});
+        let asked = client().post(gateway.url(&path)).json(&body);
+        let response = send(asked.bearer_auth("key-capped")).await;
+        assert_eq!(response.status, status, "{edit}: {}", response.text());
+    }
 }
