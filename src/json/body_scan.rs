@@ -41,6 +41,7 @@ pub fn scan_body<'a>(text: &'a str, index: &FieldIndex) -> BodyScan<'a> {
             wanted: wanted.map(|names| UniqueField::absent(names[0])).collect(),
             ..BodyScan::default()
         },
+        has_unknown_type: false,
     };
     let mut reader = JsonReader::new(text);
     let read = scanner.read_body(&mut reader).and_then(|()| reader.end());
@@ -53,6 +54,8 @@ pub fn scan_body<'a>(text: &'a str, index: &FieldIndex) -> BodyScan<'a> {
 struct BodyScanner<'i, 'a> {
     index: &'i FieldIndex,
     found: BodyScan<'a>,
+    /// An object of the item that is read has a type that is not known, or two.
+    has_unknown_type: bool,
 }
 
 /// What is looked for in a value.
@@ -62,6 +65,12 @@ struct SearchScope {
     unknown: bool,
     models: bool,
 }
+
+/// Models are looked for in every field.
+const MODELS_ONLY: SearchScope = SearchScope {
+    unknown: false,
+    models: true,
+};
 
 /// The numbers of the known fields that an object has.
 #[derive(Default)]
@@ -96,12 +105,12 @@ impl<'a> BodyScanner<'_, 'a> {
             let entry = self.index.find(key);
             let known = entry.filter(|(_, entry)| entry.top != Knowledge::Unknown);
             let Some((name, entry)) = known else {
-                let is_opaque = entry.is_some_and(|(_, entry)| entry.is_opaque);
                 if self.found.refused.is_none() {
                     let wanted = self.index.known.wanted;
                     refuse_other_case(key, None, wanted, &mut self.found.refused);
                 }
-                return self.read_unknown(reader, key, is_opaque, &path, true);
+                self.note_unknown(&path);
+                return self.read_unknown(reader, key, &path, true);
             };
             self.found.is_text &= entry.top == Knowledge::Text;
             if !numbers.insert(entry.number) {
@@ -111,18 +120,57 @@ impl<'a> BodyScanner<'_, 'a> {
                 self.keep_wanted(at, name, reader);
             }
             self.found.has_prompting_field |= self.index.known.prompting.contains(&name);
+            let models = self.index.known.turns != Some(name);
+            let search = SearchScope {
+                unknown: true,
+                models,
+            };
             match entry.is_opaque {
-                true => reader.skip(),
-                false => {
-                    let models = self.index.known.turns != Some(name);
-                    let search = SearchScope {
-                        unknown: true,
-                        models,
-                    };
-                    self.read(reader, &path, search)
+                true if self.index.known.searched.contains(&name) => {
+                    self.read(reader, &path, MODELS_ONLY)
                 }
+                true => reader.skip(),
+                false if self.index.known.prompting.contains(&name) => {
+                    self.read_items(reader, &path, search)
+                }
+                false => self.read(reader, &path, search),
             }
         })
+    }
+
+    /// Reads a list of such as tools, or one of them.
+    fn read_items(
+        &mut self,
+        reader: &mut JsonReader<'a>,
+        path: &Path<'_>,
+        search: SearchScope,
+    ) -> DecodeResult {
+        if reader.peek() != Some(b'[') {
+            return self.read_item(reader, path, search);
+        }
+        let mut count = 0;
+        reader.array(|reader| {
+            let item = Path::Index(path, count);
+            count += 1;
+            self.read_item(reader, &item, search)
+        })
+    }
+
+    /// Reads one of them. Only those of known types have data of the client, such as a schema: in another one, a model is
+    /// looked for everywhere. Its type may stand behind that, so that it is read again.
+    fn read_item(
+        &mut self,
+        reader: &mut JsonReader<'a>,
+        path: &Path<'_>,
+        search: SearchScope,
+    ) -> DecodeResult {
+        let mut again = reader.clone();
+        self.has_unknown_type = false;
+        self.read(reader, path, search)?;
+        match self.has_unknown_type && self.found.other_model.is_none() {
+            true => self.read(&mut again, path, MODELS_ONLY),
+            false => Ok(()),
+        }
     }
 
     fn keep_wanted(&mut self, at: usize, name: &'static str, reader: &JsonReader<'a>) {
@@ -141,13 +189,8 @@ impl<'a> BodyScanner<'_, 'a> {
     ) -> DecodeResult {
         match reader.peek() {
             Some(b'{') if search.unknown => self.read_known_object(reader, path, search),
-            Some(b'{') if search.models => reader.object(|reader, key| {
-                let is_opaque = self
-                    .index
-                    .find(key)
-                    .is_some_and(|(_, entry)| entry.is_opaque);
-                self.read_unknown(reader, key, is_opaque, &Path::Key(path, key), false)
-            }),
+            Some(b'{') if search.models => reader
+                .object(|reader, key| self.read_unknown(reader, key, &Path::Key(path, key), false)),
             Some(b'[') => {
                 let mut count = 0;
                 reader.array(|reader| {
@@ -188,6 +231,7 @@ impl<'a> BodyScanner<'_, 'a> {
         let known = known.unwrap_or(Knowledge::Unknown);
         if known == Knowledge::Unknown || found.kind.is_some() {
             self.note_unknown(&Path::Key(object, "type"));
+            self.has_unknown_type = true;
         }
         self.found.is_text &= known == Knowledge::Text;
         if kind.is_none() {
@@ -212,10 +256,10 @@ impl<'a> BodyScanner<'_, 'a> {
             true => self.index.is_in_place(name, object),
             false => entry.nested != Knowledge::Unknown,
         }) else {
-            let is_opaque = entry.is_some_and(|(_, entry)| entry.is_opaque);
             self.note_unknown(&path);
+            self.has_unknown_type |= key.eq_ignore_ascii_case("type");
             return match search.models {
-                true => self.read_unknown(reader, key, is_opaque, &path, false),
+                true => self.read_unknown(reader, key, &path, false),
                 false => reader.skip(),
             };
         };
@@ -241,30 +285,22 @@ impl<'a> BodyScanner<'_, 'a> {
         }
     }
 
-    /// Reads a field that is not known, in whose value an upstream may find a model.
+    /// Reads a field that is not known, in whose value an upstream may find a model. Whatever a name stands for elsewhere, nobody
+    /// knows what it means there.
     fn read_unknown(
         &mut self,
         reader: &mut JsonReader<'a>,
         key: &str,
-        is_opaque: bool,
         path: &Path<'_>,
         is_top: bool,
     ) -> DecodeResult {
-        self.note_unknown(path);
-        if is_opaque {
-            return reader.skip();
-        }
         if (self.index.names_model)(key, is_top) {
             if reader.peek() != Some(b'n') && self.found.other_model.is_none() {
                 self.found.other_model = Some(printed(path));
             }
             return reader.skip();
         }
-        let search = SearchScope {
-            unknown: false,
-            models: true,
-        };
-        self.read(reader, path, search)
+        self.read(reader, path, MODELS_ONLY)
     }
 
     fn judge(&mut self, object: &ObjectFindings<'_>, path: &Path<'_>) {

@@ -15,6 +15,8 @@ pub struct KnownFields {
     pub nested: &'static [&'static str],
     /// Of both, those whose values are the client's own data: names in them mean nothing to an upstream.
     pub opaque: &'static [&'static str],
+    /// Of the opaque ones of the body itself, those in which models are looked for all the same.
+    pub searched: &'static [&'static str],
     /// The values that the field `type` may have.
     pub types: &'static [&'static str],
     /// Fields of the objects in it that are known in some places only.
@@ -45,6 +47,7 @@ pub const NO_FIELDS: KnownFields = KnownFields {
     top: &[],
     nested: &[],
     opaque: &[],
+    searched: &[],
     types: &[],
     placed: &[],
     wanted: &[],

@@ -265,6 +265,7 @@ pub(super) fn route(
         &Caller {
             headers: client,
             affinity: affinity(ctx, client, &model),
+            key: ctx.client.key().map(|key| &**key),
         },
     );
     if attempts.is_empty() {

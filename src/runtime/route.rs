@@ -9,7 +9,7 @@ use http::HeaderMap;
 use rand::RngExt as _;
 
 use super::snapshot::Target;
-use super::{AskedModel, Health, Model, Snapshot, Upstream};
+use super::{AskedModel, Health, Key, Model, Snapshot, Upstream};
 use crate::config::{Balance, UpstreamTimeouts};
 use crate::formats::{Capabilities, Operation};
 use crate::model::{Format, NamePattern};
@@ -40,6 +40,8 @@ pub struct Caller<'a> {
     pub headers: &'a HeaderMap,
     /// What ties the request to one of several upstreams.
     pub affinity: Option<&'a [u8]>,
+    /// The key, which may not use every fallback.
+    pub key: Option<&'a Key>,
 }
 
 /// Orders the upstreams of a model by priority and balance, then those of its fallbacks; unavailable ones come last.
@@ -80,7 +82,7 @@ pub fn attempts(
     order
 }
 
-/// Follows the fallbacks, each model once.
+/// Follows the fallbacks that the key may use, each model once.
 fn follow_fallbacks(
     snapshot: &Snapshot,
     name: &str,
@@ -99,7 +101,9 @@ fn follow_fallbacks(
         }
         order_targets(&asked, caller, order);
         let fallbacks = model.settings.fallbacks.iter().rev();
-        waiting.extend(fallbacks.map(|name| fallback_name(name, asked.matched)));
+        let fallbacks = fallbacks.map(|name| fallback_name(name, asked.matched));
+        let may_use = |name: &Cow<'_, str>| caller.key.is_none_or(|key| key.allows(name));
+        waiting.extend(fallbacks.filter(may_use));
         visited.push(model.clone());
     }
 }

@@ -339,6 +339,36 @@ async fn a_key_for_some_models_names_no_other_in_the_body() {
             "tools[0].model",
         ),
         (
+            "chat",
+            "tools",
+            json!([{"parameters": {"model": "other"}, "type": "openrouter:advisor"}]),
+            "tools[0].parameters.model",
+        ),
+        (
+            "responses",
+            "tools",
+            json!([{"type": "openrouter:fusion", "parameters": {"analysis_models": ["other"]}}]),
+            "tools[0].parameters.analysis_models",
+        ),
+        (
+            "chat",
+            "plugins",
+            json!([{"id": "fusion", "parameters": {"model": "other"}}]),
+            "plugins[0].parameters.model",
+        ),
+        (
+            "responses",
+            "agents",
+            json!([{"schema": {"model": "other"}}]),
+            "agents[0].schema.model",
+        ),
+        (
+            "chat",
+            "functions",
+            json!([{"name": "f", "model": "other"}]),
+            "functions[0].model",
+        ),
+        (
             "messages",
             "fallbacks",
             json!([{"model": "other"}]),
@@ -396,4 +426,44 @@ async fn a_key_for_some_models_names_no_other_in_the_body() {
     assert!(served.header("x-omniglot-dropped").contains("models"));
     let served = ask("key-few", "chat", "same-chat", "models", json!(null)).await;
     assert_eq!(served.status, 200, "{}", served.text());
+    // A schema is the client's own, whatever its fields are called.
+    let schema = json!({"type": "object", "properties": {"model": {"type": "string"}}});
+    let function = json!({"name": "f", "parameters": schema});
+    for (format, tool) in [
+        ("chat", json!({"type": "function", "function": function})),
+        (
+            "responses",
+            json!({"type": "function", "name": "f", "parameters": schema}),
+        ),
+        ("messages", json!({"name": "f", "input_schema": schema})),
+        ("native", json!({"functionDeclarations": [function]})),
+    ] {
+        let model = format!("same-{format}");
+        let served = ask("key-few", format, &model, "tools", json!([tool])).await;
+        assert_eq!(served.status, 200, "{format}: {}", served.text());
+    }
+}
+
+/// A client can bring a fallback about by what it asks for.
+#[tokio::test]
+async fn a_fallback_is_tried_if_the_key_may_use_it() {
+    let mock = Mock::start();
+    let keys = "keys:\n  - {name: few, secret: key-few, models: [away]}\n  \
+                - {name: more, secret: key-more, models: [away, \"same-ch*\"]}\n";
+    let models =
+        "  - {id: away, upstreams: [{name: away}], fallbacks: [same-messages, same-chat]}\n";
+    let away = "upstreams:\n  - {name: away, format: chat, base_url: \"http://127.0.0.1:9\"}\n";
+    let config = every_format_config(mock.address).replace("keys:\n", keys) + models;
+    let gateway = Gateway::start(&config.replace("upstreams:\n", away));
+    for (key, status, upstream) in [
+        (KEY, 200, "mock-messages"),
+        ("key-more", 200, "mock-chat"),
+        ("key-few", 502, "away"),
+    ] {
+        let (path, body) = request("chat", "away", "hello", false);
+        let asked = client().post(gateway.url(&path)).bearer_auth(key);
+        let response = send(asked.json(&body)).await;
+        assert_eq!(response.status, status, "{key}: {}", response.text());
+        assert_eq!(response.header("x-omniglot-upstream"), upstream, "{key}");
+    }
 }

@@ -69,7 +69,6 @@ const KNOWN_INPUT: KnownFields = KnownFields {
         "user_location",
     ],
     opaque: &[
-        "functions",
         "moderation",
         "prompt_cache_options",
         "prompt_cache_breakpoint",
@@ -80,6 +79,7 @@ const KNOWN_INPUT: KnownFields = KnownFields {
         "extra_content",
         "approximate",
     ],
+    searched: &["tool_choice"],
     types: &[
         "image_url",
         "input_audio",

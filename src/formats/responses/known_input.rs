@@ -51,6 +51,7 @@ const KNOWN_INPUT: KnownFields = KnownFields {
         "logprobs",
         "output_schema",
     ],
+    searched: &["tool_choice"],
     types: &[
         "input_image",
         "input_file",

@@ -4,9 +4,9 @@ use super::{BodyScan, scan_body};
 use crate::json::{FieldIndex, KnownFields, NO_FIELDS, PlacedFields};
 
 const TEXT: KnownFields = KnownFields {
-    top: &["messages", "metadata", "tier"],
+    top: &["messages", "metadata", "tier", "choice"],
     nested: &["role", "content"],
-    opaque: &["schema", "metadata"],
+    opaque: &["schema", "metadata", "choice"],
     types: &["text"],
     ..NO_FIELDS
 };
@@ -28,6 +28,8 @@ const KNOWN: KnownFields = KnownFields {
         },
     ],
     wanted: &[&["tier", "level"], &["store"]],
+    searched: &["choice"],
+    prompting: &["tools"],
     turns: Some("messages"),
     stored: Some(("reasoning", "whole")),
     base: Some(&TEXT),
@@ -152,7 +154,37 @@ fn another_model_is_found_wherever_an_upstream_may_look_for_it() {
             Some("tools[1].a[0].model"),
         ),
         (r#"{"route":"x"}"#, Some("route")),
-        (r#"{"zzz":{"route":"x","schema":{"model":1}}}"#, None),
+        (r#"{"zzz":{"route":"x"}}"#, None),
+        (
+            r#"{"zzz":{"schema":{"model":1}}}"#,
+            Some("zzz.schema.model"),
+        ),
+        (r#"{"schema":{"model":1}}"#, Some("schema.model")),
+        (r#"{"metadata":{"model":1}}"#, None),
+        (r#"{"choice":{"a":{"models":1}}}"#, Some("choice.a.models")),
+        (r#"{"choice":{"a":{"route":1}}}"#, None),
+        // The schema of a tool of a known type, or without any, is the client's own.
+        (r#"{"tools":[{"schema":{"model":1}}]}"#, None),
+        (
+            r#"{"tools":[{"schema":{"model":1},"type":"text"},{"type":"zzz","schema":{}}]}"#,
+            None,
+        ),
+        (
+            r#"{"tools":[{},{"schema":{"a":[{"model":1}]},"type":"zzz"}]}"#,
+            Some("tools[1].schema.a[0].model"),
+        ),
+        (
+            r#"{"tools":{"type":"zzz","content":{"schema":{"model":1}}}}"#,
+            Some("tools.content.schema.model"),
+        ),
+        (
+            r#"{"tools":[{"type":"text","schema":{"model":1},"Type":"zzz"}]}"#,
+            Some("tools[0].schema.model"),
+        ),
+        (
+            r#"{"tools":[{"type":"zzz","schema":{"model":1},"type":"text"}]}"#,
+            Some("tools[0].schema.model"),
+        ),
         (
             r#"{"messages":[{"model":"m","zzz":{"model":1}}],"models":null}"#,
             None,

@@ -34,6 +34,7 @@ fn names_for(runtime: &Runtime, affinity: Option<&[u8]>, headers: &[(&str, &str)
     let caller = Caller {
         headers: &map,
         affinity,
+        key: None,
     };
     let order = attempts(
         &snapshot,
