@@ -11,6 +11,9 @@ use super::plain_bytes::plain;
 /// Maximum nesting, the same as serde_json's.
 const MAX_DEPTH: u8 = 127;
 
+/// The nesting that a request must leave: an upstream may repeat parts of it in a response, deeper than they stood.
+const ECHO_DEPTH: u8 = 8;
+
 /// Length of the shortest escape; the hex digits of a longer one are plain bytes.
 const ESCAPE: usize = 2;
 
@@ -63,6 +66,14 @@ impl<'a> JsonReader<'a> {
             at: 0,
             depth: 0,
             expected: "JSON",
+        }
+    }
+
+    /// Reads the body of a request.
+    pub const fn of_request(text: &'a str) -> JsonReader<'a> {
+        JsonReader {
+            depth: ECHO_DEPTH,
+            ..JsonReader::new(text)
         }
     }
 

@@ -35,7 +35,10 @@ pub fn decode_unique<'a, const N: usize>(
         name: names[0],
         value: RawJson::default(),
     });
-    let mut reader = JsonReader::new(text);
+    let mut reader = match parent {
+        None => JsonReader::of_request(text),
+        Some(_) => JsonReader::new(text),
+    };
     let mut refused = None;
     let outcome = reader.object(|reader, key| {
         for (field, names) in fields.iter_mut().zip(spellings) {

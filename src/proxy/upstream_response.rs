@@ -16,7 +16,6 @@ use crate::config::StreamFraming;
 use crate::formats::{AWS_ERROR_TYPE, Framing, Operation, ResponseOptions, decode_aws_error};
 use crate::metrics::FailureCause;
 use crate::model::{ApiError, ApiErrorKind, Format, TranslationState};
-use crate::runtime::NoBodyMemory;
 use crate::translate::{RequestSummary, ResponseMode, ResponseTranslator};
 
 /// Responses up to this size, which most are, take too little to count.
@@ -121,9 +120,8 @@ impl Gateway {
                 (api_error, FailureCause::Cut)
             }
             (Err(api_error), None) => {
-                // What the upstream has generated beyond the event that cannot be read is not known.
-                if begun
-                    && mode == ResponseMode::Stream
+                // What the upstream has generated up to the event that cannot be read, and beyond it, is not known.
+                if mode == ResponseMode::Stream
                     && let Some(translator) = &mut ctx.response.translator
                 {
                     translator.set_unread();
@@ -195,8 +193,8 @@ pub(super) fn count_memory(ctx: &mut RequestContext, chunk: usize) -> Result<()>
     let limit = ctx.snapshot.server.body_memory;
     let counted = ctx.route.body_memory.grow_response_to(held, limit);
     counted.map_err(|reason| {
-        // A key that takes all of its share by itself pays for what it does not get.
-        if let (NoBodyMemory::KeyShare, Some(translator)) = (reason, &mut ctx.response.translator) {
+        // Its usage would stand at its end.
+        if let Some(translator) = &mut ctx.response.translator {
             translator.set_unread();
         }
         let mut error = ctx.set_error(request_body::no_memory(reason, limit));

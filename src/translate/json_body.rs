@@ -236,7 +236,12 @@ impl JsonBody {
             // They cost their input, and hardly any upstream counts it.
             JsonBodyMode::Embeddings(embeddings, _) => !embeddings.is_error(body),
             JsonBodyMode::CountTokens { .. } => false,
-            _ => is_unreadable_object(body),
+            JsonBodyMode::Passthrough(format, _) | JsonBodyMode::Translate { from: format, .. } => {
+                is_document(body) && !format.codec().is_error_body(body)
+            }
+            JsonBodyMode::Endpoint(..) | JsonBodyMode::Text(_) => {
+                is_document(body) && !Format::Chat.codec().is_error_body(body)
+            }
         }
     }
 
@@ -320,10 +325,11 @@ impl JsonBodyMode {
     }
 }
 
-/// Tells whether a document was meant as an object and cannot be read as one, such as one that is nested too deeply.
-fn is_unreadable_object(body: &[u8]) -> bool {
+/// Tells whether a body is a whole document with something in it, be it one that cannot be read, such as one that is nested too deeply.
+fn is_document(body: &[u8]) -> bool {
     let body = body.trim_ascii();
-    body.starts_with(b"{") && body.ends_with(b"}") && is_unreadable(body)
+    let is_within = |open: &[u8], close: &[u8]| body.starts_with(open) && body.ends_with(close);
+    body.len() > 2 && (is_within(b"{", b"}") || is_within(b"[", b"]"))
 }
 
 /// Tells whether a document cannot be read as JSON.

@@ -80,7 +80,10 @@ impl UnexpectedBody {
                 let items: Vec<RawJson<'_>> = decode_json(text).unwrap_or_default();
                 let mut usages = items.iter().rev();
                 let usage = usages.find_map(|item| self.usage_of(item.get().as_bytes()));
-                self.cost_of(usage, body)
+                ReportedCost {
+                    usage,
+                    is_unread: usage.is_none(),
+                }
             }
             // Nothing, or the page of a web server.
             None | Some(b'<') => ReportedCost::default(),

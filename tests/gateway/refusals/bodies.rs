@@ -263,7 +263,7 @@ async fn malformed_json_is_refused() {
             assert_eq!(response.status, 400, "{format}");
         }
         // The deepest that is read, and one level more.
-        for (depth, refused) in [(127, false), (128, true)] {
+        for (depth, refused) in [(119, false), (120, true)] {
             let (open, close) = ("[".repeat(depth - 1), "]".repeat(depth - 1));
             let body = format!(r#"{{"model":"{model}","x":{open}{close}}}"#);
             let response = post(watched.gateway.url(&path), body).await;
