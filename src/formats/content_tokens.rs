@@ -133,11 +133,6 @@ impl ContentTokens {
         (self.reasoning, self.signatures) = Default::default();
     }
 
-    /// A number that grows whenever content comes, of whatever kind.
-    pub const fn total(&self) -> u64 {
-        self.text.weight + self.reasoning.weight + self.signatures.weight + self.images
-    }
-
     /// The tokens of the text.
     pub fn text_tokens(&self) -> u64 {
         self.text.tokens()

@@ -103,23 +103,18 @@ impl ResponseObserver {
         self.item_ids.push('\n');
     }
 
-    /// Returns counts of which at least one changes whenever content comes.
-    pub fn content_counts(&self) -> (u64, u64) {
-        let usage = self.usage.unwrap_or_default();
-        (self.uncounted.total(), usage.output)
-    }
-
-    /// Tells whether reasoning has come: there may be more of it than is shown.
-    pub fn has_reasoning(&self) -> bool {
-        let counted = self.usage.is_some_and(|usage| usage.thinking > 0);
-        counted || self.uncounted.reasoning_tokens() > 0
-    }
-
     /// Tells whether the content is complete and its usage is still to come.
     pub fn awaits_usage(&self) -> bool {
-        let is_complete = (self.finished || self.ended) && !self.closed;
-        let is_reported = self.usage.is_some_and(|usage| usage.output > 0);
-        is_complete && !is_reported && self.api_error.is_none()
+        self.is_complete() && !self.closed && !self.is_counted() && self.api_error.is_none()
+    }
+
+    /// Tells whether the content is complete, and its usage has come.
+    pub fn is_counted(&self) -> bool {
+        self.is_complete() && self.usage.is_some_and(|usage| usage.output > 0)
+    }
+
+    const fn is_complete(&self) -> bool {
+        self.finished || self.ended
     }
 
     /// Observes an event of a choice. A stream has ended when every choice that appeared has.

@@ -101,20 +101,18 @@ struct ReadLimits {
 }
 
 impl ReadLimits {
-    /// What the upstream may have generated without showing it is paid for, so that all of it is read. Otherwise the
-    /// upstream is cancelled: what came can be estimated.
+    /// What the upstream goes on to generate, or has not shown, is paid for, so that all of it is read. Without a spending cap
+    /// the upstream is cancelled: what came can be estimated.
     fn of(ctx: &mut RequestContext) -> ReadLimits {
         let timeouts = ctx.route.current().map(|attempt| attempt.timeouts);
         match timeouts.filter(|_| is_paid_to_the_end(ctx)) {
-            Some(timeouts) if ctx.may_hide_output() && ctx.client.may_finish_without() => {
-                ReadLimits {
-                    until: read_until(&ctx.client, ctx.deadline()).into(),
-                    first_byte: timeouts.first_byte,
-                    idle: timeouts.idle,
-                    bytes: usize::MAX,
-                    is_to_the_end: true,
-                }
-            }
+            Some(timeouts) if !is_counted(ctx) && ctx.client.may_finish_without() => ReadLimits {
+                until: read_until(&ctx.client, ctx.deadline()).into(),
+                first_byte: timeouts.first_byte,
+                idle: timeouts.idle,
+                bytes: usize::MAX,
+                is_to_the_end: true,
+            },
             _ => ReadLimits {
                 until: Instant::now() + MAX_WAIT,
                 first_byte: None,
@@ -166,6 +164,12 @@ async fn read(
             Err(_) => return,
         }
     }
+}
+
+/// Tells whether a stream is complete, and all of it counted.
+fn is_counted(ctx: &RequestContext) -> bool {
+    let translator = ctx.response.translator.as_ref();
+    translator.is_some_and(|translator| translator.observer().is_counted())
 }
 
 fn is_awaited(ctx: &RequestContext, limits: &ReadLimits) -> bool {

@@ -65,7 +65,6 @@ mod respond;
 mod response_writer;
 mod retry;
 mod settlement;
-mod stream_silence;
 mod thinking_output;
 mod timer;
 mod upstream;

@@ -33,9 +33,6 @@ use crate::metrics::FailureCause;
 use crate::model::ApiErrorKind;
 use crate::translate::{BodyBuffer, ResponseMode, ResponseTranslator};
 
-/// A client that takes longer for one write does not read as fast as the upstream generates.
-const STALL: Duration = Duration::from_millis(100);
-
 /// How much of a stream may go out in one write.
 const BATCH_LIMIT: usize = 64 << 10;
 
@@ -139,7 +136,6 @@ impl Gateway {
         let mut limit = first_byte_timeout(ctx);
         let keep_alive = ctx.snapshot.server.timeouts.keep_alive;
         let mut idle = IdleTimeout::new(keep_alive, idle_timeout(ctx));
-        let is_paid = late_usage::is_paid_to_the_end(ctx);
         loop {
             let chunk = if ctx.response.header_sent() {
                 read_or_keep_alive(session, ctx, upstream, &mut idle).await
@@ -168,17 +164,7 @@ impl Gateway {
             }
             let end = matches!(last, Ok(true));
             let chunk = (!batch.is_empty()).then(|| batch.take());
-            let before = is_paid.then(Instant::now);
-            let passed = held.pass(self, session, ctx, chunk, end).await;
-            if let Some(before) = before {
-                let took = before.elapsed();
-                // While a write waits, nothing is read of what the upstream goes on to generate.
-                if took > STALL || passed.as_ref().is_err_and(|error| is_downstream(error)) {
-                    ctx.attempt.note_stall();
-                }
-                ctx.note_content(ctx.response.last_sent());
-            }
-            passed?;
+            held.pass(self, session, ctx, chunk, end).await?;
             if last? {
                 return Ok(());
             }

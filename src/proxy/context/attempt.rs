@@ -5,10 +5,9 @@ use std::time::Instant;
 
 use tokio::time::Instant as TokioInstant;
 
-use crate::formats::{Operation, ResponseObserver};
+use crate::formats::Operation;
 use crate::json::ChunkedBytes;
 use crate::model::{Losses, TranslationState};
-use crate::proxy::stream_silence::StreamSilence;
 use crate::runtime::UpstreamPermit;
 
 /// One attempt at one upstream.
@@ -30,7 +29,6 @@ pub(in crate::proxy) struct AttemptState {
     other_addresses: Vec<SocketAddr>,
     next_address: Option<SocketAddr>,
     sent_at: Option<Instant>,
-    silence: StreamSilence,
     /// The response was one of success, and the client cannot get it.
     unusable: bool,
     /// The response was one of success, and what it says cannot be read.
@@ -133,24 +131,6 @@ impl AttemptState {
 
     pub(in crate::proxy) const fn sent_at(&self) -> Option<Instant> {
         self.sent_at
-    }
-
-    /// Notes the content of a stream that has come by this moment.
-    pub(super) fn note_content(&mut self, observer: &ResponseObserver, now: Instant) {
-        if let Some(sent_at) = self.sent_at {
-            self.silence.note(observer, sent_at, now);
-        }
-    }
-
-    /// Notes that the client did not take what was sent at once.
-    pub(in crate::proxy) const fn note_stall(&mut self) {
-        self.silence.note_stall();
-    }
-
-    /// Tells whether a stream may have had output by this moment that did not come.
-    pub(super) fn may_hide_output(&self, now: Instant) -> bool {
-        let hides = |sent_at| self.silence.may_hide_output(sent_at, now);
-        self.sent_at.is_some_and(hides)
     }
 
     pub(in crate::proxy) const fn is_unusable(&self) -> bool {

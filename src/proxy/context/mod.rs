@@ -107,20 +107,6 @@ impl RequestContext {
         self.attempt.deadline(self.response.header_sent())
     }
 
-    /// Notes the content of a stream that has come by this moment.
-    pub(in crate::proxy) fn note_content(&mut self, now: std::time::Instant) {
-        if let Some(translator) = &self.response.translator {
-            self.attempt.note_content(translator.observer(), now);
-        }
-    }
-
-    /// Tells whether the stream may have had output by now that did not come.
-    pub(in crate::proxy) fn may_hide_output(&mut self) -> bool {
-        let now = std::time::Instant::now();
-        self.note_content(now);
-        self.attempt.may_hide_output(now)
-    }
-
     /// Whether another attempt can follow: nothing has been sent, the client is there, and time and upstreams are left.
     pub(in crate::proxy) fn may_retry(&self) -> bool {
         let in_time = |at: Instant| Instant::now() < at;
