@@ -113,6 +113,7 @@ async fn the_id_that_fits_best_decides_what_is_sent() {
         "Chat/large",
         "chat/two words",
         "chat/../large",
+        "chat/small,large",
         "chat/a\nb",
     ] {
         let response = ask(&gateway, KEY, "chat", name).await;

@@ -75,7 +75,10 @@ fn literal_texts_do_not_overlap() {
 #[test]
 fn names_that_could_harm_are_not_matched() {
     let long = "x".repeat(MAX_NAME_LENGTH + 1);
-    for name in ["", "a b", "a\nb", "ä", "..", "a/../b", "./a", "a/.", &long] {
+    for name in [
+        "", "a b", "a\nb", "ä", "..", "a/../b", "./a", "a/.", "a,b", "a;b", "a|b", "a&b", "a?b",
+        "a#b", "a\\b", &long,
+    ] {
         assert_eq!(found(&["*"], name), None, "{name:?}");
     }
     for name in ["a..b", "...", "a/b:free", "hf.co/x/y:Q4_K_M", &long[1..]] {
