@@ -68,6 +68,20 @@ pub async fn count_request(limits: Option<&SharedLimits>, key: &Key) -> Result<(
     counted.map_err(|reached| limit_error(&reached, key))
 }
 
+/// Admits a request for what the key has stored: it takes one of the places of all keys, but none of the key's own
+/// requests at once, which may all be taken by the image tasks that are asked for.
+pub fn admit_reading(
+    runtime: &Runtime,
+    snapshot: &Snapshot,
+    key: &Key,
+) -> Result<Admission, ApiError> {
+    Ok(Admission {
+        _global: Some(admit_globally(runtime, snapshot, key)?),
+        _key: None,
+        shared: None,
+    })
+}
+
 /// One of the requests that a key may have at once; it is free again when this is dropped.
 #[derive(Default)]
 pub struct ConcurrencyPermit {

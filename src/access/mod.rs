@@ -19,8 +19,8 @@ pub use failed_attempts::{FailedAttempts, client_network};
 pub use keyring::Keyring;
 pub use leases::Leases;
 pub use limits::{
-    Admission, ConcurrencyPermit, acquire_slot, admit, admit_image, admit_shared, admit_task,
-    count_request,
+    Admission, ConcurrencyPermit, acquire_slot, admit, admit_image, admit_reading, admit_shared,
+    admit_task, count_request,
 };
 pub use reserve::{PendingReservation, Reserve, reserve};
 pub use shared_limits::SharedLimits;

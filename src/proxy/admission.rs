@@ -78,7 +78,12 @@ impl Gateway {
         listener::set_has_key();
         if !matches!(endpoint, Endpoint::Model { .. }) {
             let shared = self.shared_limits.as_deref();
-            return access::count_request(shared, &key).await;
+            access::count_request(shared, &key).await?;
+            if reads_what_is_stored(endpoint) {
+                let place = access::admit_reading(&self.runtime, &ctx.snapshot, &key)?;
+                ctx.client.set_admission(Some(place));
+            }
+            return Ok(());
         }
         let snapshot = ctx.snapshot.clone();
         let shared = self.shared_limits.as_deref();
@@ -131,6 +136,14 @@ impl Gateway {
         }
         Ok(())
     }
+}
+
+/// Whether the answer is as large as what the key has stored, though nobody else is asked for it.
+const fn reads_what_is_stored(endpoint: &Endpoint) -> bool {
+    matches!(
+        endpoint,
+        Endpoint::StoredResponse(..) | Endpoint::ImageTasks(_) | Endpoint::ImageFile(_)
+    )
 }
 
 const fn is_image_request(endpoint: &Endpoint) -> bool {

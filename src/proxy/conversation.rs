@@ -269,14 +269,15 @@ fn stores_itself(attempt: &Attempt) -> bool {
     attempt.upstream.format == Format::Responses && capabilities.responses_keeps_state
 }
 
-/// Answers a request for a stored response. It is in memory by now, if it is stored at all.
+/// Answers a request for a stored response. It is in memory by now, if it is stored at all. `grow` counts what the
+/// answer takes, before it is made.
 pub(super) fn answer(
     conversations: &Conversations,
     scope: ConversationScope<'_>,
     action: StoredResponseAction,
-    id: &str,
-    query: Option<&str>,
-) -> Result<Vec<u8>, ApiError> {
+    (id, query): (&str, Option<&str>),
+    grow: &mut dyn FnMut(usize) -> Result<(), ApiError>,
+) -> Result<Bytes, ApiError> {
     let unknown = || {
         let id = truncated(id);
         let message = format!("no response `{id}` is kept here (any more)");
@@ -289,10 +290,13 @@ pub(super) fn answer(
     let turn = turn.filter(|turn| !turn.is_kept_upstream());
     let turn = turn.ok_or_else(unknown)?;
     match action {
-        StoredResponseAction::Get => Ok(turn.response.to_vec()),
+        StoredResponseAction::Get => {
+            grow(turn.size())?;
+            Ok(turn.response)
+        }
         StoredResponseAction::Delete => {
             conversations.remove(scope.owner, id);
-            Ok(codec.encode_deletion(id))
+            Ok(codec.encode_deletion(id).into())
         }
         StoredResponseAction::ListInput => {
             let before = turn.previous.as_ref();
@@ -302,11 +306,12 @@ pub(super) fn answer(
             let before = before.and_then(Result::ok).unwrap_or_default();
             let sizes = before.iter().map(StoredConversationTurn::size);
             let size = turn.size() + sizes.sum::<usize>();
+            grow(size)?;
             large_body::process(size, || {
                 let before = before.iter().flat_map(|turn| turn.items(codec));
                 let [input, _] = turn.items(codec);
                 let items: Vec<ConversationItems> = before.chain([input]).collect();
-                codec.encode_items(id, &items, query)
+                codec.encode_items(id, &items, query).map(Bytes::from)
             })
         }
     }

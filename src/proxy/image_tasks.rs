@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 use super::context::RequestContext;
 use super::endpoint::ImageTaskAction;
 use super::gateway::Gateway;
-use super::{image_files, local};
+use super::{image_files, large_body, local, request_body};
 use crate::access::{self, ConcurrencyPermit};
 use crate::formats::HeaderFields;
 use crate::images::{self, ImageJob, ImageWorker, TaskResult};
@@ -101,23 +101,22 @@ impl Gateway {
     /// Answers a request for the tasks of a key.
     pub(super) async fn image_tasks(
         &self,
-        ctx: &RequestContext,
+        ctx: &mut RequestContext,
         action: &ImageTaskAction,
         query: Option<&str>,
     ) -> Result<(u16, Vec<u8>), ApiError> {
         let owner = ctx.client.owner();
-        match action {
+        let task = match action {
             ImageTaskAction::List => {
                 let tasks = self.task_queue.list(owner, limit(query)?).await?;
-                Ok((200, images::encode_task_list(&tasks)))
+                return Ok((200, images::encode_task_list(&tasks)));
             }
-            ImageTaskAction::Get(id) => {
-                Ok(images::encode_task(&self.task_queue.task(owner, id).await?))
-            }
-            ImageTaskAction::Cancel(id) => Ok(images::encode_task(
-                &self.task_queue.cancel(owner, id).await?,
-            )),
-        }
+            ImageTaskAction::Get(id) => self.task_queue.task(owner, id).await?,
+            ImageTaskAction::Cancel(id) => self.task_queue.cancel(owner, id).await?,
+        };
+        let size = task.result.as_ref().map_or(0, Bytes::len);
+        request_body::count_response(ctx, size)?;
+        Ok(large_body::process(size, || images::encode_task(&task)))
     }
 
     /// Serves the request of a task, whose client is this process, by the hooks that pingora would call.

@@ -34,7 +34,7 @@ pub(super) async fn respond_json(
     session: &mut Session,
     ctx: &mut RequestContext,
     status: u16,
-    body: Vec<u8>,
+    body: impl Into<Bytes>,
     fields: HeaderFields,
 ) -> Result<()> {
     let content_type = HeaderValue::from_static("application/json");

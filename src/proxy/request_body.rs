@@ -88,6 +88,22 @@ pub(super) fn count_memory(
     counted.map_err(|reason| no_memory(reason, limit))
 }
 
+/// Counts an answer of the gateway's own among the memory of all bodies, until the request ends.
+pub(super) fn count_response(ctx: &mut RequestContext, bytes: usize) -> Result<(), ApiError> {
+    let limit = ctx.snapshot.server.body_memory;
+    count_response_in(&mut ctx.route.body_memory, bytes, limit)
+}
+
+/// The same for memory that was taken out of the context.
+pub(super) fn count_response_in(
+    memory: &mut BodyMemoryShare,
+    bytes: usize,
+    limit: usize,
+) -> Result<(), ApiError> {
+    let counted = memory.grow_response_to(bytes, limit);
+    counted.map_err(|reason| no_memory(reason, limit))
+}
+
 /// The error for a body that finds no memory.
 pub(super) fn no_memory(reason: NoBodyMemory, limit: usize) -> ApiError {
     let held = match reason {

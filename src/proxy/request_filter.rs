@@ -72,6 +72,9 @@ impl Gateway {
             }
             Err(api_error) => return Err(ctx.set_error(api_error)),
         };
+        if let Some(key) = ctx.client.key() {
+            ctx.route.body_memory = self.runtime.state.body_memory(&key.limiter);
+        }
         let Endpoint::Model {
             operation,
             model,
@@ -82,9 +85,6 @@ impl Gateway {
         else {
             return self.answer_locally(session, ctx, &endpoint).await;
         };
-        if let Some(key) = ctx.client.key() {
-            ctx.route.body_memory = self.runtime.state.body_memory(&key.limiter);
-        }
         let body = match request_body::read(session, ctx, *operation).await {
             Ok(body) => body,
             Err(BodyError::ClientGone(error)) => return Err(error),
@@ -128,7 +128,8 @@ impl Gateway {
         }
     }
 
-    /// Answers what needs no model: lists, image tasks and files, stored responses.
+    /// Answers what needs no model: lists, image tasks and files, stored responses. What is sent counts among the memory
+    /// of all bodies until the client has read it.
     async fn answer_locally(
         &self,
         session: &mut Session,
@@ -136,21 +137,32 @@ impl Gateway {
         endpoint: &Endpoint,
     ) -> Result<()> {
         if let Endpoint::ImageFile(id) = endpoint {
-            return match self.files.get(ctx.client.owner(), id) {
+            let file = self.files.get(ctx.client.owner(), id).and_then(|file| {
+                request_body::count_response(ctx, file.bytes.len())?;
+                Ok(file)
+            });
+            return match file {
                 Ok(file) => local::respond_file(session, ctx, file.mime, file.bytes).await,
                 Err(api_error) => Err(ctx.set_error(api_error)),
             };
         }
         let query = session.req_header().uri.query();
         let answered = match endpoint {
-            Endpoint::ImageTasks(action) => Box::pin(self.image_tasks(ctx, action, query)).await,
+            Endpoint::ImageTasks(action) => {
+                let answered = Box::pin(self.image_tasks(ctx, action, query)).await;
+                answered.map(|(status, body)| (status, body.into()))
+            }
             Endpoint::StoredResponse(action, id) => {
                 let answered = Box::pin(self.stored_response(ctx, *action, id, query)).await;
                 answered.map(|body| (200, body))
             }
-            Endpoint::OwnKey => own_key::describe(ctx).map(|body| (200, body)),
-            _ => local::list_models(ctx, endpoint, query).map(|body| (200, body)),
+            Endpoint::OwnKey => own_key::describe(ctx).map(|body| (200, body.into())),
+            _ => local::list_models(ctx, endpoint, query).map(|body| (200, body.into())),
         };
+        let answered = answered.and_then(|(status, body): (u16, Bytes)| {
+            request_body::count_response(ctx, body.len())?;
+            Ok((status, body))
+        });
         match answered {
             Ok((status, body)) => {
                 local::respond_json(session, ctx, status, body, HeaderFields::default()).await
@@ -161,20 +173,24 @@ impl Gateway {
 
     async fn stored_response(
         &self,
-        ctx: &RequestContext,
+        ctx: &mut RequestContext,
         action: StoredResponseAction,
         id: &str,
         query: Option<&str>,
-    ) -> Result<Vec<u8>, ApiError> {
+    ) -> Result<Bytes, ApiError> {
+        let mut memory = std::mem::take(&mut ctx.route.body_memory);
+        let limit = ctx.snapshot.server.body_memory;
+        let mut grow = |bytes: usize| request_body::count_response_in(&mut memory, bytes, limit);
         let (conversations, scope) = (&self.runtime.conversations, ctx.conversation_scope());
         let store = self.conversation_store.as_deref();
         if let Some(store) = store {
             store.restore(conversations, scope, id).await;
         }
-        let answer = conversation::answer(conversations, scope, action, id, query)?;
+        let answer = conversation::answer(conversations, scope, action, (id, query), &mut grow)?;
         if let (Some(store), StoredResponseAction::Delete) = (store, action) {
             store.delete(scope.owner, id).await?;
         }
+        ctx.route.body_memory = memory;
         Ok(answer)
     }
 

@@ -48,6 +48,7 @@ mod reload;
 mod request_shapes;
 mod resilience;
 mod store_commands;
+mod stored_reads;
 mod streaming;
 mod tool_loops;
 mod translation;

@@ -69,7 +69,9 @@ fn the_input_of_a_long_conversation_is_listed_as_a_large_body() {
         let conversations = conversations(length);
         let is_left = leaves_its_thread(|| {
             let list = StoredResponseAction::ListInput;
-            let page = answer(&conversations, SCOPE, list, "resp_1", None);
+            let page = answer(&conversations, SCOPE, list, ("resp_1", None), &mut |_| {
+                Ok(())
+            });
             assert!(page.expect("a page").len() > length);
         });
         assert_eq!(is_left, is_large, "{length}");
