@@ -173,7 +173,7 @@ impl Leases {
             let answered = timeout(STORE_TIMEOUT, asking).await;
             answered.unwrap_or(Err(StoreError::Unavailable))
         };
-        if self.store.query(bounded).await.is_ok() {
+        if self.store.query("", bounded).await.is_ok() {
             return true;
         }
         let now = Timestamp::now();

@@ -56,7 +56,7 @@ pub(super) async fn create(
     let delete_at = milliseconds_now().saturating_add(ttl.saturating_mul(TOMBSTONE_FACTOR));
     let creating = store.create_task(key, model, request.into(), delete_at);
     store
-        .query(creating)
+        .query(key, creating)
         .await
         .map(ImageTask::from)
         .map_err(unavailable)
@@ -64,7 +64,7 @@ pub(super) async fn create(
 
 pub(super) async fn get(store: &Store, key: &str, id: &str) -> Result<Option<ImageTask>, ApiError> {
     let found = store
-        .query(store.task(key, id))
+        .query(key, store.task(key, id))
         .await
         .map_err(unavailable)?;
     Ok(found.map(ImageTask::from))
@@ -77,14 +77,14 @@ pub(super) async fn list(
 ) -> Result<Vec<ImageTask>, ApiError> {
     let limit = u32::try_from(limit).unwrap_or(u32::MAX);
     let found = store
-        .query(store.tasks(key, limit))
+        .query(key, store.tasks(key, limit))
         .await
         .map_err(unavailable)?;
     Ok(found.into_iter().map(ImageTask::from).collect())
 }
 
 pub(super) async fn held(store: &Store, key: &str) -> Result<HeldBytes, ApiError> {
-    let held = store.query(store.task_bytes(key)).await;
+    let held = store.query(key, store.task_bytes(key)).await;
     let (open, results) = held.map_err(unavailable)?;
     let bytes = |count| usize::try_from(count).unwrap_or(usize::MAX);
     Ok(HeldBytes {
@@ -100,11 +100,11 @@ pub(super) async fn trim_results(
     left: usize,
 ) -> Result<(), ApiError> {
     let trimming = store.trim_task_results(key, except, left as u64);
-    store.query(trimming).await.map_err(unavailable)
+    store.query(key, trimming).await.map_err(unavailable)
 }
 
 pub(super) async fn queued(store: &Store, key: &str) -> Result<QueuedTasks, ApiError> {
-    let queued = store.query(store.queued_tasks(key)).await;
+    let queued = store.query(key, store.queued_tasks(key)).await;
     let (all, of_key) = queued.map_err(unavailable)?;
     Ok(QueuedTasks { all, of_key })
 }
@@ -117,7 +117,7 @@ pub(super) async fn claim(
 ) -> Result<Option<ImageTask>, ApiError> {
     loop {
         let claiming = store.claim_task(no_heartbeat_since, busy);
-        let claimed = store.query(claiming).await;
+        let claimed = store.query("", claiming).await;
         let Some(task) = claimed.map_err(unavailable)?.map(ImageTask::from) else {
             return Ok(None);
         };
@@ -145,12 +145,12 @@ pub(super) async fn update(
 
 pub(super) async fn cancel(store: &Store, key: &str, id: &str) -> Result<bool, ApiError> {
     store
-        .query(store.cancel_task(key, id))
+        .query(key, store.cancel_task(key, id))
         .await
         .map_err(unavailable)
 }
 
 pub(super) async fn expire(store: &Store) -> Result<(), ApiError> {
-    let deleted = store.query(store.delete_expired_tasks()).await;
+    let deleted = store.query("", store.delete_expired_tasks()).await;
     deleted.map(|_| ()).map_err(unavailable)
 }

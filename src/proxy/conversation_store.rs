@@ -155,7 +155,11 @@ impl ConversationStore {
         scope: ConversationScope<'_>,
         query: impl Future<Output = Result<Vec<(String, StoredResponse)>, StoreError>>,
     ) -> bool {
-        let found = self.store.query(query).await.unwrap_or_default();
+        let found = self
+            .store
+            .query(scope.owner, query)
+            .await
+            .unwrap_or_default();
         let mut is_found = false;
         for (id, response) in found {
             if let Some(turn) = stored_turn(scope.format, response) {

@@ -5,7 +5,6 @@ use std::io;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -17,6 +16,7 @@ use sqlx::{Any, AnyConnection, AnyPool, Connection as _, Executor as _, Transact
 use super::error::StoreError;
 use super::free_disk::DiskReserve;
 use super::lease_holder::LeaseHolder;
+use super::query::QueryState;
 use crate::config;
 
 /// The mode of a file that only its owner may read and write.
@@ -43,8 +43,7 @@ pub struct Store {
     pub(super) address: Option<SecretString>,
     /// The address of the file, for SQLite.
     pub(super) file: Option<Arc<str>>,
-    /// After an outage, queries fail at once until this time, in milliseconds since 1970.
-    pub(super) left_alone_until: Arc<AtomicI64>,
+    pub(super) queries: Arc<QueryState>,
     /// `None`: all of the disk may be written.
     pub(super) disk_reserve: Option<Arc<DiskReserve>>,
     /// The holder of leases; `None`: this store takes none.
@@ -90,7 +89,7 @@ impl Store {
                     kind: DatabaseKind::Sqlite,
                     address: None,
                     file: Some(file.into()),
-                    left_alone_until: Arc::default(),
+                    queries: Arc::default(),
                     disk_reserve: None,
                     holder: None,
                 })
@@ -100,7 +99,7 @@ impl Store {
                 kind: DatabaseKind::Postgres,
                 address: Some(address.url.clone()),
                 file: None,
-                left_alone_until: Arc::default(),
+                queries: Arc::default(),
                 disk_reserve: None,
                 holder: None,
             }),

@@ -100,6 +100,14 @@ impl std::error::Error for StoreError {}
 const QUERY_ERROR_CLASSES: [&str; 2] = ["22", "23"];
 
 impl StoreError {
+    /// Tells whether there was no answer in time. Other queries may be the reason, rather than the store.
+    pub(super) const fn is_late(&self) -> bool {
+        matches!(
+            self,
+            StoreError::Unavailable | StoreError::Database(sqlx::Error::PoolTimedOut)
+        )
+    }
+
     /// Tells whether other queries would fail as well.
     pub(super) fn is_outage(&self) -> bool {
         match self {

@@ -15,6 +15,7 @@ mod owned_keys;
 mod owners;
 mod people;
 mod query;
+mod query_shares;
 mod record_usage;
 mod responses;
 mod second_factors;

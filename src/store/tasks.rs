@@ -7,7 +7,9 @@ use uuid::Uuid;
 use super::database::{Store, from_column, milliseconds_now, to_column};
 use super::error::StoreError;
 
-const COLUMNS: &str = "id, key_id, model, status, progress, request, result, error, created, started, finished, expires";
+/// All but the request and the result, which may be large: a query names the one of them that it needs.
+const COLUMNS: &str =
+    "id, key_id, model, status, progress, error, created, started, finished, expires";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TaskStatus {
@@ -47,7 +49,9 @@ pub struct StoredTask {
     pub status: TaskStatus,
     /// In percent.
     pub progress: u8,
+    /// Of a task that is claimed; empty otherwise.
     pub request: Vec<u8>,
+    /// Of a task that is asked for by its id.
     pub result: Option<Vec<u8>>,
     pub error: Option<String>,
     /// These in milliseconds since 1970.
@@ -108,20 +112,27 @@ impl Store {
         Ok(task)
     }
 
-    /// A task of a key.
+    /// A task of a key, with its result.
     pub async fn task(&self, key: &str, id: &str) -> Result<Option<StoredTask>, StoreError> {
-        let one =
-            format!("SELECT {COLUMNS} FROM tasks WHERE id = $1 AND key_id = $2 AND expires > $3");
+        let one = format!(
+            "SELECT {COLUMNS}, result FROM tasks WHERE id = $1 AND key_id = $2 AND expires > $3"
+        );
         let row = sqlx::query(AssertSqlSafe(one))
             .bind(id.to_owned())
             .bind(key.to_owned())
             .bind(milliseconds_now())
             .fetch_optional(&self.pool)
             .await?;
-        row.as_ref().map(StoredTask::from_row).transpose()
+        let Some(row) = row else {
+            return Ok(None);
+        };
+        Ok(Some(StoredTask {
+            result: row.try_get("result")?,
+            ..StoredTask::from_row(&row)?
+        }))
     }
 
-    /// The tasks of a key, the latest first.
+    /// The tasks of a key, the latest first, without their results.
     pub async fn tasks(&self, key: &str, most: u32) -> Result<Vec<StoredTask>, StoreError> {
         let all = format!(
             "SELECT {COLUMNS} FROM tasks WHERE key_id = $1 AND expires > $2 ORDER BY created DESC, id DESC LIMIT $3"
@@ -169,7 +180,7 @@ impl Store {
         );
         let claim = format!(
             "UPDATE tasks SET status = 'running', started = $1, touched = $1 \
-             WHERE id = ({next}) AND {waits} RETURNING {COLUMNS}"
+             WHERE id = ({next}) AND {waits} RETURNING {COLUMNS}, request"
         );
         loop {
             let now = milliseconds_now();
@@ -181,7 +192,10 @@ impl Store {
             }
             let row = claiming.fetch_optional(&self.pool).await?;
             if let Some(row) = row {
-                return StoredTask::from_row(&row).map(Some);
+                return Ok(Some(StoredTask {
+                    request: row.try_get("request")?,
+                    ..StoredTask::from_row(&row)?
+                }));
             }
             // In PostgreSQL another process may have claimed it first, and more may be queued.
             let mut more = sqlx::query(AssertSqlSafe(next.clone()))
@@ -307,13 +321,13 @@ impl StoredTask {
             model: row.try_get(2)?,
             status: TaskStatus::from_name(&status).ok_or(StoreError::Corrupt("status"))?,
             progress: u8::try_from(progress).unwrap_or(100),
-            request: row.try_get(5)?,
-            result: row.try_get(6)?,
-            error: row.try_get(7)?,
-            created: row.try_get(8)?,
-            started: row.try_get(9)?,
-            finished: row.try_get(10)?,
-            expires: row.try_get(11)?,
+            request: Vec::new(),
+            result: None,
+            error: row.try_get(5)?,
+            created: row.try_get(6)?,
+            started: row.try_get(7)?,
+            finished: row.try_get(8)?,
+            expires: row.try_get(9)?,
         })
     }
 }

@@ -94,9 +94,9 @@ async fn an_invalid_query_does_not_block_others(#[case] database: Database) {
     let test_store = TestStore::new(database);
     let store = test_store.open().await;
     // PostgreSQL refuses it, SQLite finds nothing.
-    let strange = store.query(store.response("dev", "\0")).await;
+    let strange = store.query("dev", store.response("dev", "\0")).await;
     assert!(!matches!(strange, Ok(Some(_))));
-    let usual = store.query(store.response("dev", "1")).await;
+    let usual = store.query("dev", store.response("dev", "1")).await;
     assert_eq!(usual.expect("an answer"), None);
 }
 
