@@ -18,9 +18,6 @@ use crate::store::Store;
 /// Connections to the database.
 const STORE_CONNECTIONS: u32 = 4;
 
-/// Connections of browsers; each has up to six.
-const MAX_CONNECTIONS: usize = 512;
-
 pub(super) struct ConsoleService {
     pub(super) console: ConsoleConfig,
     pub(super) store: StoreConfig,
@@ -29,6 +26,7 @@ pub(super) struct ConsoleService {
     /// Absent: a proxy in front of it has TLS, or it is for this machine.
     pub(super) tls: Option<TlsAcceptor>,
     pub(super) timeouts: ClientTimeouts,
+    pub(super) max_connections: usize,
 }
 
 /// The listener, until the service takes it.
@@ -59,7 +57,8 @@ impl BackgroundService for ConsoleService {
         };
         let console = Console::new(store, self.console.clone(), Some(self.runtime.clone()));
         let router = console::router(Arc::new(console));
-        let web = WebService::new("console", listener, router, self.timeouts, MAX_CONNECTIONS);
+        let most = self.max_connections;
+        let web = WebService::new("console", listener, router, self.timeouts, most);
         let web = web.with_tls(self.tls.clone());
         web.start(shutdown).await;
     }

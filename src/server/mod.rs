@@ -66,6 +66,10 @@ const ADMIN_CONNECTIONS: usize = 32;
 const H2_IDLE_TIMEOUT: Duration = Duration::from_secs(75);
 /// Files that are neither client nor upstream connections: the admin port, the store, the journal, the log.
 const OTHER_FILES: usize = 64;
+/// More files of the console than its connections: its listener and its own connections to the store.
+const CONSOLE_FILES: usize = 16;
+/// Connections of browsers to the console, at most; each has up to six.
+const MAX_CONSOLE_CONNECTIONS: usize = 512;
 
 /// What a run of the gateway starts from.
 pub struct StartOptions {
@@ -95,6 +99,11 @@ pub fn run(start: StartOptions) -> Result<()> {
     log_proxies(&state.runtime);
 
     let open_files = fd_limit::raise();
+    let browsers = console_connections(open_files);
+    let open_files = match &console {
+        Some(_) => open_files.saturating_sub(browsers + CONSOLE_FILES),
+        None => open_files,
+    };
     let conf = server_conf(settings.drain_timeout, open_files);
     let mut server = Server::new_with_opt_and_conf(None, conf);
     server.bootstrap();
@@ -123,6 +132,7 @@ pub fn run(start: StartOptions) -> Result<()> {
             runtime: state.runtime.clone(),
             listener: listener.into(),
             timeouts: settings.timeouts,
+            max_connections: browsers,
         };
         server.add_service(background_service("console", service));
     }
@@ -199,6 +209,11 @@ fn log_proxies(runtime: &Runtime) {
             );
         }
     }
+}
+
+/// How many connections of browsers there may be: few where few files may be open.
+fn console_connections(open_files: usize) -> usize {
+    (open_files / 16).clamp(16, MAX_CONSOLE_CONNECTIONS)
 }
 
 /// How many client connections there may be by default: each request also needs an upstream connection.
@@ -284,14 +299,21 @@ mod tests {
 
     #[test]
     fn all_connections_together_leave_files_to_the_rest() {
-        for open_files in [256, 400, 1024, 1 << 20] {
+        for (all_files, has_console) in [256, 400, 500, 1024, 1 << 20]
+            .into_iter()
+            .flat_map(|files| [(files, false), (files, true)])
+        {
+            let browsers = console_connections(all_files) + CONSOLE_FILES;
+            let browsers = if has_console { browsers } else { 0 };
+            let open_files = all_files - browsers;
             let clients = default_max_connections(open_files);
             let (in_flight, idle) = (
                 default_max_in_flight(open_files),
                 max_idle_connections(open_files),
             );
             let all = clients + in_flight + (idle + OTHER_FILES) as u64;
-            assert!(all <= open_files as u64, "{all} of {open_files}");
+            let all = all + browsers as u64;
+            assert!(all <= all_files as u64, "{all} of {all_files}");
         }
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use axum::extract::ConnectInfo;
-use axum::http::Request;
+use axum::http::{Request, StatusCode};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -20,12 +20,16 @@ use tokio::task::AbortHandle;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt as _;
+use tower_http::timeout::TimeoutLayer;
 
 use super::write_timeout::WriteTimeout;
 use crate::config::ClientTimeouts;
 
 /// How long the port rests after an error, such as too many open files.
 const REST: Duration = Duration::from_millis(100);
+
+/// How long a request may take with its body; `server.timeouts.body` may be shorter.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Serves a router on a listener.
 pub(super) struct WebService {
@@ -47,10 +51,13 @@ impl WebService {
         timeouts: ClientTimeouts,
         max_connections: usize,
     ) -> WebService {
+        // A body that never comes would keep its connection for ever.
+        let limit = timeouts.body.min(REQUEST_TIMEOUT);
+        let timeout = TimeoutLayer::with_status_code(StatusCode::REQUEST_TIMEOUT, limit);
         WebService {
             name,
             listener: Mutex::new(Some(listener)),
-            router,
+            router: router.layer(timeout),
             timeouts,
             max_connections,
             tls: None,

@@ -13,6 +13,7 @@ mod cloud_secrets;
 mod clouds;
 mod command_line;
 mod console;
+mod console_attempts;
 mod console_mail;
 mod console_second_factor;
 mod conversation_owners;
