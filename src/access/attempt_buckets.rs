@@ -46,15 +46,37 @@ impl AttemptBuckets {
         (wait > 0).then(|| Duration::from_millis(wait))
     }
 
-    /// Counts a failed attempt.
+    /// Counts a failed attempt. However many come at once, the next one waits for one interval.
     pub fn count(&self, of: impl Hash, now: Instant) {
         let now = self.milliseconds(now);
-        let interval = self.interval;
-        let later = |full_at: u64| Some(full_at.max(now) + interval);
+        let (interval, most) = (self.interval, now + self.burst * self.interval);
+        let later = |full_at: u64| Some((full_at.max(now) + interval).min(most));
         // It always has a next value.
         let _ = self
             .bucket(of)
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, later);
+    }
+
+    /// Counts an attempt before it is known whether it fails. `Err`: the time until one may begin.
+    pub fn take(&self, of: impl Hash, now: Instant) -> Result<(), Duration> {
+        let now = self.milliseconds(now);
+        let most = now + self.burst * self.interval;
+        let later = |full_at: u64| {
+            let next = full_at.max(now) + self.interval;
+            (next <= most).then_some(next)
+        };
+        let bucket = self.bucket(of);
+        let taken = bucket.fetch_update(Ordering::Relaxed, Ordering::Relaxed, later);
+        let refused = taken.map(|_| ());
+        refused.map_err(|full_at| Duration::from_millis(full_at + self.interval - most))
+    }
+
+    /// Gives an attempt back that was taken and has not failed.
+    pub fn give_back(&self, of: impl Hash) {
+        let earlier = |full_at: u64| Some(full_at.saturating_sub(self.interval));
+        let bucket = self.bucket(of);
+        // It always has a value before.
+        let _ = bucket.fetch_update(Ordering::Relaxed, Ordering::Relaxed, earlier);
     }
 
     fn bucket(&self, of: impl Hash) -> &AtomicU64 {
@@ -65,5 +87,39 @@ impl AttemptBuckets {
     fn milliseconds(&self, now: Instant) -> u64 {
         let since = now.saturating_duration_since(self.started);
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attempts_that_begin_at_once_are_counted_before_they_fail() {
+        let buckets = AttemptBuckets::new(10);
+        let interval = Duration::from_secs(6);
+        let now = Instant::now();
+        let taken = (0..200).filter(|_| buckets.take("ada", now).is_ok());
+        assert_eq!(taken.count(), 10);
+        assert_eq!(buckets.take("ada", now), Err(interval));
+        assert_eq!(buckets.take("bob", now), Ok(()));
+        // One that succeeds leaves its place to the next.
+        buckets.give_back("ada");
+        assert_eq!(buckets.take("ada", now), Ok(()));
+        assert_eq!(buckets.take("ada", now + interval), Ok(()));
+        assert_eq!(buckets.take("ada", now + interval), Err(interval));
+    }
+
+    #[test]
+    fn many_failures_at_once_are_no_longer_wait_than_a_few() {
+        let buckets = AttemptBuckets::new(10);
+        let now = Instant::now();
+        for _ in 0..200 {
+            buckets.count("ada", now);
+        }
+        assert_eq!(buckets.wait("ada", now), Some(Duration::from_secs(6)));
+        let minute = now + Duration::from_secs(60);
+        let taken = (0..200).filter(|_| buckets.take("ada", minute).is_ok());
+        assert_eq!(taken.count(), 10);
     }
 }

@@ -13,8 +13,11 @@ use crate::store::Store;
 
 /// How many sign-ins of a network may fail at once, and in a minute.
 const FAILURES_PER_NETWORK: u64 = 20;
-/// The same for one account, whatever networks they come from. It is only a delay: nobody is locked out.
+/// The same for one account from one network. It is only a delay: nobody is locked out.
 const FAILURES_PER_LOGIN: u64 = 10;
+/// The same for one account, whatever networks they come from: far more, so that who knows a username cannot keep its
+/// person out.
+const FAILURES_OF_LOGIN: u64 = 1000;
 
 /// How many codes of a second factor may be wrong at once; one more after each interval. There are only a million codes.
 const WRONG_CODES: u64 = 5;
@@ -33,7 +36,10 @@ pub struct Console {
     pub runtime: Option<Arc<Runtime>>,
     pub(super) passwords: Passwords,
     pub(super) failures_by_network: AttemptBuckets,
+    /// By login and network.
     pub(super) failures_by_login: AttemptBuckets,
+    /// By login, from all networks.
+    pub(super) failures_of_login: AttemptBuckets,
     pub(super) failures_by_code: AttemptBuckets,
     mailer: Option<Mailer>,
     pub(super) mails_by_network: AttemptBuckets,
@@ -60,6 +66,7 @@ impl Console {
             passwords: Passwords::default(),
             failures_by_network: AttemptBuckets::new(FAILURES_PER_NETWORK),
             failures_by_login: AttemptBuckets::new(FAILURES_PER_LOGIN),
+            failures_of_login: AttemptBuckets::new(FAILURES_OF_LOGIN),
         }
     }
 
@@ -70,12 +77,8 @@ impl Console {
 
     /// Counts a message for an account, or refuses it for a while: somebody may know several logins of one.
     pub(super) fn take_mail_of(&self, person: &str) -> Result<(), Refusal> {
-        let now = Instant::now();
-        if let Some(wait) = self.mails_by_person.wait(person, now) {
-            return Err(Refusal::TooManyAttempts(wait));
-        }
-        self.mails_by_person.count(person, now);
-        Ok(())
+        let taken = self.mails_by_person.take(person, Instant::now());
+        taken.map_err(Refusal::TooManyAttempts)
     }
 
     /// The URL of a path of the console, as browsers reach it; never from a request's `Host`.

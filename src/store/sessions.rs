@@ -37,8 +37,11 @@ pub struct NewSession {
     pub agent: String,
 }
 
+/// How many sessions a person has at most.
+const MAX_SESSIONS: i64 = 50;
+
 impl Store {
-    /// Begins a session of a person, who is noted as seen.
+    /// Begins a session of a person, who is noted as seen; one too many ends the oldest.
     pub async fn create_session(
         &self,
         person: &Person,
@@ -66,6 +69,13 @@ impl Store {
             .await?;
         sqlx::query("DELETE FROM sessions WHERE expires <= $1")
             .bind(session.now)
+            .execute(&mut *transaction)
+            .await?;
+        let oldest = "DELETE FROM sessions WHERE person = $1 AND id NOT IN \
+             (SELECT id FROM sessions WHERE person = $1 ORDER BY created DESC, id DESC LIMIT $2)";
+        sqlx::query(oldest)
+            .bind(person.id.clone())
+            .bind(MAX_SESSIONS)
             .execute(&mut *transaction)
             .await?;
         Ok(transaction.commit().await?)

@@ -277,3 +277,33 @@ async fn a_link_is_used_by_one_of_many(#[case] database: Database) {
         .expect("an answer");
     assert!(link.is_none());
 }
+
+#[rstest]
+#[case::sqlite(Database::Sqlite)]
+#[ignore = "needs PostgreSQL"]
+#[case::postgresql(Database::Postgres)]
+#[tokio::test]
+async fn one_session_too_many_ends_the_oldest(#[case] database: Database) {
+    let test_store = TestStore::new(database);
+    let store = test_store.open().await;
+    let ada = create(&store, "ada", PersonRole::Member).await;
+    let bob = create(&store, "bob", PersonRole::Member).await;
+    let others = session(0, 10_000);
+    store
+        .create_session(&bob, &others)
+        .await
+        .expect("a session");
+    for token in 1..=52 {
+        let begins = session(token, 10_000 + i64::from(token));
+        store
+            .create_session(&ada, &begins)
+            .await
+            .expect("a session");
+    }
+    for (token, is_there) in [(0, true), (1, false), (2, false), (3, true), (52, true)] {
+        let found = store.session(&[token; 32], 10_100, 0).await;
+        assert_eq!(found.expect("an answer").is_some(), is_there, "{token}");
+    }
+    let listed = store.sessions(&ada.id, 10_100).await.expect("sessions");
+    assert_eq!(listed.len(), 50);
+}

@@ -13,14 +13,12 @@ pub(super) fn take_turn(call: &ConsoleCall, typed: &str) -> Result<(), Refusal> 
     let now = Instant::now();
     let network = call.remote.map(client_network);
     let console = &call.console;
-    let by_network = console.mails_by_network.wait(network, now);
-    let by_address = console.mails_by_address.wait(typed, now);
-    if let Some(wait) = by_network.max(by_address) {
-        return Err(Refusal::TooManyAttempts(wait));
-    }
-    console.mails_by_network.count(network, now);
-    console.mails_by_address.count(typed, now);
-    Ok(())
+    let taken = console.mails_by_network.take(network, now);
+    let taken = taken.and_then(|()| {
+        let taken = console.mails_by_address.take(typed, now);
+        taken.inspect_err(|_| console.mails_by_network.give_back(network))
+    });
+    taken.map_err(Refusal::TooManyAttempts)
 }
 
 /// Looks up and sends beside the request: its duration would tell whether there is an account.

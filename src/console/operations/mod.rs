@@ -1,5 +1,6 @@
 //! What can be done in the console. Every operation checks its actor itself; routes are not trusted to have done it.
 
+mod attempt;
 pub mod config_keys;
 pub mod input;
 pub mod invitations;

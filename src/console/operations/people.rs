@@ -1,8 +1,9 @@
 //! People: made by an administrator, by the command line or by themselves, changed and disabled.
 
+use super::attempt::Attempt;
 use super::input;
 use super::mail::notify_password;
-use super::session::{Begun, Entered, begin, check_attempts, count_attempt, enter};
+use super::session::{Begun, Entered, begin, enter};
 use super::verification::send_verification;
 use crate::console::actor::{Actor, ConsoleCall, now};
 use crate::console::refusal::Refusal;
@@ -137,12 +138,12 @@ pub async fn use_setup_link(
 /// Changes one's own password; every other session ends.
 pub async fn change_password(call: &ConsoleCall, old: &str, new: &str) -> Result<Begun, Refusal> {
     let person = &call.signed_in()?.person;
-    check_attempts(call, &person.handle)?;
+    let attempt = Attempt::begin(call)?.of_login(&person.id)?;
     let hash = person.password.as_deref();
     if !call.console.passwords.verify(old, hash).await {
-        count_attempt(call, &person.handle);
         return Err(Refusal::WrongLogin);
     }
+    attempt.give_back();
     let hash = call.console.passwords.hash(new).await?;
     let entry = call.audit("person.change_password", &person.handle, String::new());
     let changed = call.console.store.set_password(&person.id, &hash, &entry);

@@ -2,7 +2,8 @@
 
 use std::time::Instant;
 
-use super::session::{Begun, begin, check_network, count_network};
+use super::attempt::Attempt;
+use super::session::{Begun, begin};
 use crate::console::actor::{ConsoleCall, now};
 use crate::console::refusal::Refusal;
 use crate::console::tokens::token_hash;
@@ -31,11 +32,12 @@ pub async fn enter_code(call: &ConsoleCall, pending: &str, code: &str) -> Result
 
 /// Goes on with a code that is valid now and was not used before, or with one for who has lost the device.
 async fn check_code(call: &ConsoleCall, person: &Person, code: &str) -> Result<(), Refusal> {
-    let (codes, at) = (&call.console.failures_by_code, Instant::now());
-    if let Some(wait) = codes.wait(&person.id, at) {
+    let codes = &call.console.failures_by_code;
+    let attempt = Attempt::begin(call)?;
+    if let Err(wait) = codes.take(&person.id, Instant::now()) {
+        attempt.give_back();
         return Err(Refusal::TooManyAttempts(wait));
     }
-    check_network(call)?;
     let secret = person.totp.as_deref().ok_or(Refusal::LinkOver)?;
     let store = &call.console.store;
     let is_right = match totp::step_of(secret, code, seconds()) {
@@ -46,10 +48,10 @@ async fn check_code(call: &ConsoleCall, person: &Person, code: &str) -> Result<(
         }
     };
     if !is_right {
-        codes.count(&person.id, at);
-        count_network(call);
         return Err(Refusal::WrongCode);
     }
+    codes.give_back(&person.id);
+    attempt.give_back();
     Ok(())
 }
 

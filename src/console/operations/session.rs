@@ -1,8 +1,6 @@
 //! Signing in and out, and the sessions of a person.
 
-use std::time::Instant;
-
-use crate::access::client_network;
+use super::attempt::Attempt;
 use crate::console::actor::{ConsoleCall, now};
 use crate::console::refusal::Refusal;
 use crate::console::sessions;
@@ -65,20 +63,23 @@ pub(super) async fn enter(
 /// account exists or not.
 pub async fn sign_in(call: &ConsoleCall, login: &str, password: &str) -> Result<Entered, Refusal> {
     let login = login.trim().to_lowercase();
-    check_attempts(call, &login)?;
+    let attempt = Attempt::begin(call)?;
     let person = match login.len() <= MAX_LOGIN {
         true => call.console.store.person_by_login(&login).await?,
         false => None,
     };
+    // A username and an e-mail address of one person are one login.
+    let tried = person.as_ref().map_or(&*login, |person| &person.id);
+    let attempt = attempt.of_login(tried)?;
     let person = person.filter(|person| person.disabled.is_none());
     let hash = person
         .as_ref()
         .and_then(|person| person.password.as_deref());
     let is_right = call.console.passwords.verify(password, hash).await;
     let Some(person) = person.filter(|_| is_right) else {
-        count_attempt(call, &login);
         return Err(Refusal::WrongLogin);
     };
+    attempt.give_back();
     enter(call, &person, now()).await
 }
 
@@ -98,13 +99,12 @@ pub async fn sign_out(call: &ConsoleCall) -> Result<(), Refusal> {
 /// Enters the password again, for what needs it.
 pub async fn confirm_password(call: &ConsoleCall, password: &str) -> Result<(), Refusal> {
     let signed_in = call.signed_in()?;
-    let handle = &signed_in.person.handle;
-    check_attempts(call, handle)?;
+    let attempt = Attempt::begin(call)?.of_login(&signed_in.person.id)?;
     let hash = signed_in.person.password.as_deref();
     if !call.console.passwords.verify(password, hash).await {
-        count_attempt(call, handle);
         return Err(Refusal::WrongLogin);
     }
+    attempt.give_back();
     let session = &signed_in.session.id;
     call.console.store.step_up_session(session, now()).await?;
     Ok(())
@@ -128,39 +128,4 @@ pub async fn end_session(call: &ConsoleCall, id: &str) -> Result<(), Refusal> {
         true => Ok(()),
         false => Err(Refusal::NotFound),
     }
-}
-
-/// Refuses an attempt for a while after too many that failed.
-pub(super) fn check_attempts(call: &ConsoleCall, login: &str) -> Result<(), Refusal> {
-    let now = Instant::now();
-    let network = call.remote.map(client_network);
-    let by_network = call.console.failures_by_network.wait(network, now);
-    let by_login = call.console.failures_by_login.wait(login, now);
-    match by_network.max(by_login) {
-        Some(wait) => Err(Refusal::TooManyAttempts(wait)),
-        None => Ok(()),
-    }
-}
-
-pub(super) fn count_attempt(call: &ConsoleCall, login: &str) {
-    let now = Instant::now();
-    let network = call.remote.map(client_network);
-    call.console.failures_by_network.count(network, now);
-    call.console.failures_by_login.count(login, now);
-}
-
-/// The same for a network alone, where the account has a count of its own.
-pub(super) fn check_network(call: &ConsoleCall) -> Result<(), Refusal> {
-    let network = call.remote.map(client_network);
-    let failures = &call.console.failures_by_network;
-    match failures.wait(network, Instant::now()) {
-        Some(wait) => Err(Refusal::TooManyAttempts(wait)),
-        None => Ok(()),
-    }
-}
-
-pub(super) fn count_network(call: &ConsoleCall) {
-    let network = call.remote.map(client_network);
-    let failures = &call.console.failures_by_network;
-    failures.count(network, Instant::now());
 }

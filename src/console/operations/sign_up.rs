@@ -1,9 +1,10 @@
 //! Accounts that people make for themselves: by a link in a mail, or at once where the console sends none.
 
+use super::attempt::Attempt;
 use super::input;
 use super::mail::{queue, take_turn};
 use super::people::PersonInput;
-use super::session::{Begun, begin, check_attempts, count_attempt};
+use super::session::{Begun, begin};
 use crate::config::SignUp;
 use crate::console::actor::{ConsoleCall, now};
 use crate::console::mail::{MailText, Mailer};
@@ -59,9 +60,8 @@ pub async fn sign_up(
         return Err(Refusal::MailFirst);
     }
     let handle = input::handle(&input.handle)?;
-    check_attempts(call, &handle)?;
-    // Accounts are not made at the speed of the machine, and taken names not looked for.
-    count_attempt(call, &handle);
+    // Accounts are not made at the speed of the machine, and taken names not looked for: it is never given back.
+    Attempt::begin(call)?.of_login(&handle)?;
     let person = NewPerson {
         display: input::display(&input.display, &handle)?,
         email: input::email(&input.email)?,
