@@ -18,6 +18,9 @@ use crate::translate::BodyBuffer;
 /// When a request that found no memory may be sent again: others are over soon.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
+/// Answers up to this size fit into the buffer of any connection, and are never refused.
+const SMALL_ANSWER: usize = 16 << 10;
+
 /// Why a body was not read.
 pub(super) enum BodyError {
     Invalid(ApiError),
@@ -100,6 +103,9 @@ pub(super) fn count_response_in(
     bytes: usize,
     limit: usize,
 ) -> Result<(), ApiError> {
+    if bytes <= SMALL_ANSWER {
+        return Ok(());
+    }
     let counted = memory.grow_response_to(bytes, limit);
     counted.map_err(|reason| no_memory(reason, limit))
 }
