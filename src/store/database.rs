@@ -16,7 +16,7 @@ use sqlx::{Any, AnyConnection, AnyPool, Connection as _, Executor as _, Transact
 use super::error::StoreError;
 use super::free_disk::DiskReserve;
 use super::lease_holder::LeaseHolder;
-use super::query::QueryState;
+use super::query_state::QueryState;
 use crate::config;
 
 /// The mode of a file that only its owner may read and write.

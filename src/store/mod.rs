@@ -16,6 +16,7 @@ mod owners;
 mod people;
 mod query;
 mod query_shares;
+mod query_state;
 mod record_usage;
 mod responses;
 mod second_factors;
