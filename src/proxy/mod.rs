@@ -65,6 +65,7 @@ mod respond;
 mod response_writer;
 mod retry;
 mod settlement;
+mod stored_response;
 mod thinking_output;
 mod timer;
 mod upstream;

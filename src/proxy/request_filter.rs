@@ -8,8 +8,7 @@ use pingora_core::{Error, ErrorType, Result};
 use pingora_proxy::Session;
 
 use super::context::RequestContext;
-use super::conversation;
-use super::endpoint::{self, Endpoint, StoredResponseAction};
+use super::endpoint::{self, Endpoint};
 use super::gateway::Gateway;
 use super::plain_body::{add_missing, take_headers, to_plain_body};
 use super::request_body::{self, BodyError};
@@ -169,29 +168,6 @@ impl Gateway {
             }
             Err(api_error) => Err(ctx.set_error(api_error)),
         }
-    }
-
-    async fn stored_response(
-        &self,
-        ctx: &mut RequestContext,
-        action: StoredResponseAction,
-        id: &str,
-        query: Option<&str>,
-    ) -> Result<Bytes, ApiError> {
-        let mut memory = std::mem::take(&mut ctx.route.body_memory);
-        let limit = ctx.snapshot.server.body_memory;
-        let mut grow = |bytes: usize| request_body::count_response_in(&mut memory, bytes, limit);
-        let (conversations, scope) = (&self.runtime.conversations, ctx.conversation_scope());
-        let store = self.conversation_store.as_deref();
-        if let Some(store) = store {
-            store.restore(conversations, scope, id).await;
-        }
-        let answer = conversation::answer(conversations, scope, action, (id, query), &mut grow)?;
-        if let (Some(store), StoredResponseAction::Delete) = (store, action) {
-            store.delete(scope.owner, id).await?;
-        }
-        ctx.route.body_memory = memory;
-        Ok(answer)
     }
 
     /// Finds the model and its attempts; a stored response that memory has lost is restored first.

@@ -98,12 +98,7 @@ pub fn run(start: StartOptions) -> Result<()> {
     let state = ProcessState::open(start.config)?;
     log_proxies(&state.runtime);
 
-    let open_files = fd_limit::raise();
-    let browsers = console_connections(open_files);
-    let open_files = match &console {
-        Some(_) => open_files.saturating_sub(browsers + CONSOLE_FILES),
-        None => open_files,
-    };
+    let (browsers, open_files) = divide_files(fd_limit::raise(), console.is_some());
     let conf = server_conf(settings.drain_timeout, open_files);
     let mut server = Server::new_with_opt_and_conf(None, conf);
     server.bootstrap();
@@ -211,6 +206,18 @@ fn log_proxies(runtime: &Runtime) {
     }
 }
 
+/// The connections of the console, and the files that are left to everything else.
+fn divide_files(open_files: usize, has_console: bool) -> (usize, usize) {
+    let browsers = console_connections(open_files);
+    match has_console {
+        true => (
+            browsers,
+            open_files.saturating_sub(browsers + CONSOLE_FILES),
+        ),
+        false => (0, open_files),
+    }
+}
+
 /// How many connections of browsers there may be: few where few files may be open.
 fn console_connections(open_files: usize) -> usize {
     (open_files / 16).clamp(16, MAX_CONSOLE_CONNECTIONS)
@@ -303,9 +310,8 @@ mod tests {
             .into_iter()
             .flat_map(|files| [(files, false), (files, true)])
         {
-            let browsers = console_connections(all_files) + CONSOLE_FILES;
-            let browsers = if has_console { browsers } else { 0 };
-            let open_files = all_files - browsers;
+            let (_, open_files) = divide_files(all_files, has_console);
+            let browsers = all_files - open_files;
             let clients = default_max_connections(open_files);
             let (in_flight, idle) = (
                 default_max_in_flight(open_files),

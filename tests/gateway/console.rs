@@ -17,7 +17,7 @@ pub struct TestConsole {
     _mock: Mock,
     pub log: Stderr,
     pub folder: tempfile::TempDir,
-    pub address: SocketAddr,
+    address: SocketAddr,
     pub client: Client,
 }
 

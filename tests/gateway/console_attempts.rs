@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use futures_util::future::join_all;
-use omniglot_test_support::{Gateway, Http1Connection, client_builder, free_address, wait_until};
+use omniglot_test_support::{Gateway, Http1Connection, client_builder, free_address};
 use reqwest::{Client, Response};
 use serde_json::json;
 
@@ -43,27 +43,6 @@ async fn wrong_passwords_at_once_are_counted_and_keep_nobody_out_elsewhere() {
     assert!((1..=15).contains(&tried), "{tried}");
     let right = sign_in(&console, &elsewhere(), "ada", PASSWORD).await;
     assert_eq!(right.status(), 201);
-}
-
-#[tokio::test]
-async fn attempts_whose_client_leaves_are_counted() {
-    let console = TestConsole::start("");
-    console.account("ada", "member").await;
-    let body = json!({"login": "ada", "password": "a wrong password"}).to_string();
-    let length = body.len();
-    let request = format!(
-        "POST /api/v1/session HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n\
-         content-length: {length}\r\n\r\n{body}"
-    );
-    for _ in 0..60 {
-        let mut connection = Http1Connection::connect(console.address).await;
-        connection.send(&request).await;
-    }
-    wait_until("they are counted", async || {
-        let answer = sign_in(&console, &console.client, "ada", PASSWORD).await;
-        answer.status() == 429
-    })
-    .await;
 }
 
 #[tokio::test]

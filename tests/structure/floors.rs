@@ -38,7 +38,10 @@ const CRATES: [(&str, &[&str]); 24] = [
     ("lettre", &["console/mail/"]),
     ("qrcode", &["console/totp.rs"]),
     ("totp_rs", &["console/totp.rs"]),
-    ("tower_http", &["console/security.rs"]),
+    (
+        "tower_http",
+        &["console/security.rs", "server/web_service.rs"],
+    ),
     ("utoipa", &["console/"]),
     ("utoipa_axum", &["console/"]),
     ("serde_saphyr", &["config/tree.rs"]),

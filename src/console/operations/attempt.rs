@@ -9,21 +9,21 @@ use crate::console::refusal::Refusal;
 use crate::console::state::Console;
 
 /// An attempt that is counted. One whose client leaves before its end has failed.
-pub(super) struct Attempt<'a> {
+pub(super) struct SignInAttempt<'a> {
     console: &'a Console,
     network: Option<IpAddr>,
     /// The id of the person who is tried; what was typed, where there is none.
     login: Option<String>,
 }
 
-impl<'a> Attempt<'a> {
+impl<'a> SignInAttempt<'a> {
     /// Counts an attempt of a network, or refuses it for a while after too many that failed.
-    pub(super) fn begin(call: &'a ConsoleCall) -> Result<Attempt<'a>, Refusal> {
+    pub(super) fn begin(call: &'a ConsoleCall) -> Result<SignInAttempt<'a>, Refusal> {
         let network = call.remote.map(client_network);
         let failures = &call.console.failures_by_network;
         let taken = failures.take(network, Instant::now());
         taken.map_err(Refusal::TooManyAttempts)?;
-        Ok(Attempt {
+        Ok(SignInAttempt {
             console: &call.console,
             network,
             login: None,
@@ -32,7 +32,7 @@ impl<'a> Attempt<'a> {
 
     /// Counts it for a login as well: few for the network, and far more for all networks together, so that nobody
     /// keeps a person out from elsewhere.
-    pub(super) fn of_login(mut self, login: &str) -> Result<Attempt<'a>, Refusal> {
+    pub(super) fn of_login(mut self, login: &str) -> Result<SignInAttempt<'a>, Refusal> {
         let now = Instant::now();
         let (console, network) = (self.console, self.network);
         let taken = console.failures_by_login.take((login, network), now);

@@ -1,6 +1,6 @@
 //! People: made by an administrator, by the command line or by themselves, changed and disabled.
 
-use super::attempt::Attempt;
+use super::attempt::SignInAttempt;
 use super::input;
 use super::mail::notify_password;
 use super::session::{Begun, Entered, begin, enter};
@@ -138,7 +138,7 @@ pub async fn use_setup_link(
 /// Changes one's own password; every other session ends.
 pub async fn change_password(call: &ConsoleCall, old: &str, new: &str) -> Result<Begun, Refusal> {
     let person = &call.signed_in()?.person;
-    let attempt = Attempt::begin(call)?.of_login(&person.id)?;
+    let attempt = SignInAttempt::begin(call)?.of_login(&person.id)?;
     let hash = person.password.as_deref();
     if !call.console.passwords.verify(old, hash).await {
         return Err(Refusal::WrongLogin);

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::attempt::Attempt;
+use super::attempt::SignInAttempt;
 use super::session::{Begun, begin};
 use crate::console::actor::{ConsoleCall, now};
 use crate::console::refusal::Refusal;
@@ -33,7 +33,7 @@ pub async fn enter_code(call: &ConsoleCall, pending: &str, code: &str) -> Result
 /// Goes on with a code that is valid now and was not used before, or with one for who has lost the device.
 async fn check_code(call: &ConsoleCall, person: &Person, code: &str) -> Result<(), Refusal> {
     let codes = &call.console.failures_by_code;
-    let attempt = Attempt::begin(call)?;
+    let attempt = SignInAttempt::begin(call)?;
     if let Err(wait) = codes.take(&person.id, Instant::now()) {
         attempt.give_back();
         return Err(Refusal::TooManyAttempts(wait));

@@ -1,6 +1,6 @@
 //! Signing in and out, and the sessions of a person.
 
-use super::attempt::Attempt;
+use super::attempt::SignInAttempt;
 use crate::console::actor::{ConsoleCall, now};
 use crate::console::refusal::Refusal;
 use crate::console::sessions;
@@ -63,7 +63,7 @@ pub(super) async fn enter(
 /// account exists or not.
 pub async fn sign_in(call: &ConsoleCall, login: &str, password: &str) -> Result<Entered, Refusal> {
     let login = login.trim().to_lowercase();
-    let attempt = Attempt::begin(call)?;
+    let attempt = SignInAttempt::begin(call)?;
     let person = match login.len() <= MAX_LOGIN {
         true => call.console.store.person_by_login(&login).await?,
         false => None,
@@ -99,7 +99,7 @@ pub async fn sign_out(call: &ConsoleCall) -> Result<(), Refusal> {
 /// Enters the password again, for what needs it.
 pub async fn confirm_password(call: &ConsoleCall, password: &str) -> Result<(), Refusal> {
     let signed_in = call.signed_in()?;
-    let attempt = Attempt::begin(call)?.of_login(&signed_in.person.id)?;
+    let attempt = SignInAttempt::begin(call)?.of_login(&signed_in.person.id)?;
     let hash = signed_in.person.password.as_deref();
     if !call.console.passwords.verify(password, hash).await {
         return Err(Refusal::WrongLogin);

@@ -1,6 +1,6 @@
 //! Accounts that people make for themselves: by a link in a mail, or at once where the console sends none.
 
-use super::attempt::Attempt;
+use super::attempt::SignInAttempt;
 use super::input;
 use super::mail::{queue, take_turn};
 use super::people::PersonInput;
@@ -61,7 +61,7 @@ pub async fn sign_up(
     }
     let handle = input::handle(&input.handle)?;
     // Accounts are not made at the speed of the machine, and taken names not looked for: it is never given back.
-    Attempt::begin(call)?.of_login(&handle)?;
+    SignInAttempt::begin(call)?.of_login(&handle)?;
     let person = NewPerson {
         display: input::display(&input.display, &handle)?,
         email: input::email(&input.email)?,
