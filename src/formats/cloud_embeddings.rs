@@ -361,10 +361,10 @@ mod tests {
         let encode = |hints| encode_with(bedrock, cohere, &["a", "b"], hints);
         let (body, losses) = encode(vec![query(), query()]).expect("a body");
         assert!(body.contains(r#""input_type":"search_query""#), "{body}");
-        assert_eq!(losses.0.len(), 4, "titles, and how long texts are cut");
+        assert_eq!(losses.0.len(), 2, "titles, and how long texts are cut");
         let (body, losses) = encode(vec![hints("FACT_VERIFICATION"); 2]).expect("a body");
         assert!(body.contains(r#""input_type":"search_document""#), "{body}");
-        assert_eq!(losses.0.len(), 6);
+        assert_eq!(losses.0.len(), 3);
         assert!(encode(vec![query(), hints("CLUSTERING")]).is_err());
         let titan = encode_with(
             bedrock,

@@ -24,6 +24,10 @@ fn translated(
     let (mut losses, capabilities) = (Losses::default(), Capabilities::default());
     let body = body.to_string();
     let decoded = codec(from).decode_embedding_request(method, body.as_bytes(), &mut losses)?;
+    // The upstream has no place for them, as translation finds.
+    for hints in &decoded.hints {
+        hints.report_dropped(&mut losses);
+    }
     let target = UpstreamTarget {
         model: "theirs",
         stream: false,
@@ -119,8 +123,8 @@ fn contents_are_translated_and_their_settings_are_reported() {
             ])),
             json!({"model": "theirs", "input": ["a", "b"], "dimensions": 5}),
             vec![
-                "-requests[1].embedContentConfig.autoTruncate",
                 "-requests[1].embedContentConfig.z",
+                "-requests[1].embedContentConfig.autoTruncate",
             ],
         ),
         (
