@@ -40,7 +40,8 @@ pub(super) fn manual(options: &ManualOptions, command: Command) -> Result<ExitCo
         return Ok(ExitCode::SUCCESS);
     }
     let mut page = Vec::new();
-    clap_mangen::Man::new(command).render(&mut page)?;
+    // As in the pages of the folder, there is no page for `help`.
+    clap_mangen::Man::new(command.disable_help_subcommand(true)).render(&mut page)?;
     output::write(&page)?;
     Ok(ExitCode::SUCCESS)
 }

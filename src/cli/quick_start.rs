@@ -22,8 +22,8 @@ pub(super) const DEFAULT_LISTEN: &str = "127.0.0.1:8080";
 #[derive(Debug, Args)]
 pub(super) struct InitOptions {
     /// The file to write
-    #[arg(default_value = DEFAULT_FILE)]
-    file: PathBuf,
+    #[arg(value_name = "FILE", default_value = DEFAULT_FILE)]
+    written: PathBuf,
 }
 
 /// What a gateway starts from that serves the providers of the environment. `None`: it has a key of none.
@@ -61,7 +61,7 @@ pub(super) fn start_options(listen: Option<SocketAddr>) -> Result<Option<StartOp
 
 /// Writes a commented config from what the environment has.
 pub(super) fn init(options: &InitOptions) -> Result<ExitCode> {
-    let file = &options.file;
+    let file = &options.written;
     let found = config::providers_with_keys(&config::process_env);
     let secret = new_secret();
     let text = config::starter_config(&found, DEFAULT_LISTEN, &secret);
