@@ -10,6 +10,9 @@ use omniglot_test_support::{
 };
 use serde_json::{Value, json};
 
+/// Names and values.
+type Headers<'a> = Vec<(&'a str, &'a str)>;
+
 /// A key for tests alone.
 const TEST_KEY: &str = include_str!("clouds/test_key.pem");
 
@@ -277,7 +280,7 @@ async fn the_mock_refuses_what_a_host_would_refuse() {
     );
     let bedrock = with(&claude, json!({"anthropic_version": "bedrock-2023-05-31"}));
     let bearer = ("authorization", "Bearer k");
-    let cases: Vec<(&str, &str, Vec<(&str, &str)>, &Value, u16)> = vec![
+    let cases: Vec<(&str, &str, Headers<'_>, &Value, u16)> = vec![
         (
             "r.openai.azure.com",
             "/openai/v1/chat/completions",

@@ -70,7 +70,7 @@ async fn a_providers_key_is_all_that_is_needed() {
     let has_models = async {
         loop {
             let models = send(client().get(url("/v1/models")).bearer_auth(&key)).await;
-            listed = serde_json::from_str(&models.text()).expect("JSON");
+            listed = serde_json::from_str(models.text()).expect("JSON");
             if listed["data"]
                 .as_array()
                 .is_some_and(|data| !data.is_empty())
