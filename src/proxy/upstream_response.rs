@@ -120,8 +120,9 @@ impl Gateway {
                 (api_error, FailureCause::Cut)
             }
             (Err(api_error), None) => {
-                // What the upstream has generated up to the event that cannot be read, and beyond it, is not known.
-                if mode == ResponseMode::Stream
+                // What the upstream has generated beyond the event that cannot be read is not known.
+                if begun
+                    && mode == ResponseMode::Stream
                     && let Some(translator) = &mut ctx.response.translator
                 {
                     translator.set_unread();
