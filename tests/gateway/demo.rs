@@ -65,6 +65,12 @@ async fn the_demo_serves_the_curl_it_prints_and_every_format() {
     let command = || {
         let mut command = omniglot();
         command.current_dir(directory.path());
+        // With the key of a provider it would be that provider's gateway.
+        for (name, _) in std::env::vars() {
+            if name.ends_with("_API_KEY") {
+                command.env_remove(name);
+            }
+        }
         command
     };
     let (mut process, stderr) = start(command);
