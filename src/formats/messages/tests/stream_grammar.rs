@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::stream_encoder::{finish, signature, start, stream};
+use super::stream_laws::{finish, signature, start, stream};
 use crate::model::{Block, Delta, Event, Finish, Issuer, ToolKind, Usage};
 
 /// Checks the grammar of a stream that ended well, and puts its content together.

@@ -1,4 +1,4 @@
-//! Encoding streams.
+//! Laws of every stream: it holds what the JSON response holds, and an error may end it anywhere.
 
 use serde_json::{Value, json};
 
@@ -7,8 +7,8 @@ use super::{call, encode, options, response, text};
 use crate::formats::StreamCodec as _;
 use crate::formats::messages::Messages;
 use crate::model::{
-    ApiError, ApiErrorKind, Block, Call, Delta, Event, Finish, Issuer, Media, PartKind, Response,
-    Signature, Source, ToolKind, Usage,
+    ApiError, ApiErrorKind, Block, Call, Delta, Event, Finish, Fold, Issuer, Media, PartKind,
+    Response, Signature, Source, ToolKind,
 };
 use crate::sse::{SseFrame, SseFrames, SseWriter};
 
@@ -63,10 +63,6 @@ fn text_delta(text: &'static str) -> Event<'static> {
     delta(Delta::Text(text.into()))
 }
 
-fn arguments(text: &'static str) -> Event<'static> {
-    delta(Delta::Arguments(text.into()))
-}
-
 fn signature_delta(issuer: Issuer) -> Event<'static> {
     delta(Delta::Signature(signature(issuer)))
 }
@@ -94,41 +90,6 @@ fn blocks(events: Vec<Event<'static>>) -> Vec<Value> {
 }
 
 #[test]
-fn text_is_encoded_as_deltas() {
-    let usage = Usage {
-        input: 10,
-        output: 3,
-        ..Usage::default()
-    };
-    assert_eq!(
-        stream(&[
-            start(),
-            open(Block::Text),
-            text_delta("Hel"),
-            text_delta("lo."),
-            CLOSE,
-            finish(Finish::Stop),
-            Event::Usage(usage),
-            Event::End,
-        ]),
-        [
-            json!({"type": "message_start", "message": {
-                "id": "msg_1", "type": "message", "role": "assistant", "model": "asked-for",
-                "content": [], "stop_reason": null, "stop_sequence": null,
-                "usage": {"input_tokens": 0, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0, "output_tokens": 0},
-            }}),
-            json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
-            json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Hel"}}),
-            json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "lo."}}),
-            json!({"type": "content_block_stop", "index": 0}),
-            json!({"type": "message_delta", "delta": {"stop_reason": "end_turn", "stop_sequence": null},
-                "usage": {"input_tokens": 10, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0, "output_tokens": 3}}),
-            json!({"type": "message_stop"}),
-        ]
-    );
-}
-
-#[test]
 fn the_signature_comes_last_in_its_block() {
     assert_eq!(
         blocks(vec![
@@ -144,62 +105,6 @@ fn the_signature_comes_last_in_its_block() {
             json!({"type": "content_block_stop", "index": 0}),
         ]
     );
-}
-
-#[test]
-fn a_signature_without_text_is_a_redacted_thinking_block() {
-    let late = vec![
-        open(Block::Text),
-        text_delta("42"),
-        CLOSE,
-        open(Block::Reasoning),
-        signature_delta(Issuer::Native),
-        CLOSE,
-    ];
-    assert_eq!(
-        blocks(late)[3..],
-        [
-            json!({"type": "content_block_start", "index": 1, "content_block": {"type": "redacted_thinking", "data": "b21uaWdsb3QvMSBuClEybFJRbVU1TDJVPQ=="}}),
-            json!({"type": "content_block_stop", "index": 1}),
-        ]
-    );
-}
-
-#[test]
-fn arguments_are_encoded_as_deltas() {
-    let start = |index| json!({"type": "content_block_start", "index": index, "content_block": {"type": "tool_use", "id": "call_1", "name": "get_weather", "input": {}}});
-    let delta = |index, json| json!({"type": "content_block_delta", "index": index, "delta": {"type": "input_json_delta", "partial_json": json}});
-    let stop = |index| json!({"type": "content_block_stop", "index": index});
-    let function = || open_call(Some("call_1"), ToolKind::Function);
-    assert_eq!(
-        blocks(vec![
-            function(),
-            arguments(""),
-            arguments("{\"city\":"),
-            arguments("\"Paris\"}"),
-            CLOSE,
-            function(),
-            CLOSE,
-        ]),
-        [
-            start(0),
-            delta(0, "{\"city\":"),
-            delta(0, "\"Paris\"}"),
-            stop(0),
-            start(1),
-            delta(1, "{}"),
-            stop(1),
-        ]
-    );
-    let signed_call = vec![
-        function(),
-        signature_delta(Issuer::Native),
-        arguments("{}"),
-        CLOSE,
-    ];
-    let signed_call = blocks(signed_call);
-    assert_eq!(signed_call[0]["content_block"]["type"], "redacted_thinking");
-    assert_eq!(signed_call[2], start(1));
 }
 
 #[test]
@@ -219,33 +124,6 @@ fn the_stop_reason_reflects_calls_and_refusals() {
         reason(open(Block::Text), finish(Finish::Paused)),
         "pause_turn"
     );
-}
-
-#[test]
-fn only_the_first_choice_is_encoded() {
-    let mut events = vec![start()];
-    for choice in [1, 0] {
-        let reason = [Finish::Stop, Finish::Length][choice as usize].clone();
-        events.extend([
-            Event::Open {
-                choice,
-                block: Block::Text,
-            },
-            Event::Delta {
-                choice,
-                delta: Delta::Text(["zero", "one"][choice as usize].into()),
-            },
-            Event::Close { choice },
-            Event::Finish { choice, reason },
-        ]);
-    }
-    events.push(Event::End);
-    let payloads = stream(&events);
-    assert_eq!(
-        content(&payloads),
-        [json!({"type": "text", "text": "zero"})]
-    );
-    assert_eq!(payloads[4]["delta"]["stop_reason"], "end_turn");
 }
 
 /// A response with a part of every kind.
@@ -343,4 +221,46 @@ fn an_error_ends_the_stream_anywhere() {
     out.take();
     encoder.encode_error(&api_error, &mut out);
     assert!(out.is_empty(), "nothing follows a proper end");
+}
+
+/// Decodes events and folds them into a response.
+fn fold(events: &[Value]) -> Result<Response<'static>, ApiError> {
+    let mut decoder = Messages.stream_decoder();
+    let mut fold = Fold::default();
+    let mut open = false;
+    let mut out = |event: Event<'_>| {
+        match &event {
+            Event::Open { .. } => assert!(!std::mem::replace(&mut open, true), "one at a time"),
+            Event::Close { .. } => assert!(std::mem::replace(&mut open, false), "was open"),
+            Event::Finish { .. } | Event::End => assert!(!open, "all closed"),
+            _ => {}
+        }
+        fold.push(event);
+    };
+    for event in events {
+        decoder.decode_event(&event.to_string(), &mut out)?;
+    }
+    decoder.finish(&mut out)?;
+    Ok(fold.finish())
+}
+
+#[test]
+fn an_encoded_stream_is_decoded_to_the_same_response() {
+    let city = PartKind::Call(call(Some("a"), "{\"city\":\"Bern\"}"));
+    let reasoning = PartKind::Reasoning {
+        text: "Hm.".into(),
+        signature: Some(Signature {
+            issuer: Issuer::Thinking,
+            data: "sig".into(),
+        }),
+    };
+    let mut response = response(vec![reasoning, text("Hi."), city], Finish::Tools);
+    let mut encoder = Messages.stream_encoder(&options());
+    let mut out = SseWriter::default();
+    response.unfold(&mut |event| encoder.encode_event(event, &mut out));
+    let events = payloads(&mut out);
+    response.id = "msg_1".into();
+    response.model = "asked-for".into();
+    response.created = 0;
+    assert_eq!(fold(&events).expect("a good stream"), response);
 }
