@@ -137,6 +137,29 @@ fn what_is_recognised_as_text_has_no_other_input() {
     assert!(recognised > 50 && others > 10, "{recognised} and {others}");
 }
 
+/// The inputs of the cases of translation for one format and one kind, as they are sent.
+pub(super) fn case_inputs(from: Format, kind: &str) -> Vec<String> {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cases");
+    let mut inputs = Vec::new();
+    for to in Format::ALL {
+        let Ok(files) = fs::read_dir(format!("{root}/{}-{}", from.name(), to.name())) else {
+            continue;
+        };
+        for file in files {
+            let text = fs::read(file.expect("a file").path()).expect("cases");
+            let file: Value = serde_json::from_slice(&text).expect("JSON");
+            let cases = file["cases"].as_array().filter(|_| file["kind"] == kind);
+            inputs.extend(cases.into_iter().flatten().map(|case| {
+                let input = &case["input"];
+                input
+                    .as_str()
+                    .map_or_else(|| input.to_string(), str::to_owned)
+            }));
+        }
+    }
+    inputs
+}
+
 fn golden_requests() -> Vec<(Format, Value)> {
     let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden");
     let mut requests = Vec::new();

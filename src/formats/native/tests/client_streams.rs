@@ -7,9 +7,7 @@ use crate::formats::native::Native;
 use crate::formats::{
     ErrorCodec as _, Framing, InterruptedStream, ResponseObserver, StreamCodec as _, StreamEncoder,
 };
-use crate::model::{
-    ApiError, ApiErrorKind, Block, Delta, Event, Finish, PartKind, Response, ToolKind, Usage,
-};
+use crate::model::{ApiError, ApiErrorKind, Block, Delta, Event, Finish, PartKind, Response};
 use crate::sse::SseWriter;
 
 fn encoder(framing: Framing) -> Box<dyn StreamEncoder> {
@@ -68,63 +66,8 @@ fn open(block: Block<'static>) -> Event<'static> {
     Event::Open { choice: 0, block }
 }
 
-fn open_call(name: &'static str) -> Event<'static> {
-    open(Block::Call {
-        id: Some("call_1".into()),
-        name: name.into(),
-        kind: ToolKind::Function,
-    })
-}
-
 fn delta(delta: Delta<'static>) -> Event<'static> {
     Event::Delta { choice: 0, delta }
-}
-
-const CLOSE: Event<'static> = Event::Close { choice: 0 };
-
-fn finish(reason: Finish<'static>) -> Event<'static> {
-    Event::Finish { choice: 0, reason }
-}
-
-#[test]
-fn each_delta_is_a_chunk_and_the_last_one_holds_the_end() {
-    let usage = Usage {
-        input: 20,
-        output: 12,
-        ..Usage::default()
-    };
-    let found = encoded(vec![
-        start(),
-        open(Block::Text),
-        delta(Delta::Text("".into())),
-        delta(Delta::Text("O".into())),
-        delta(Delta::Text("k.".into())),
-        CLOSE,
-        open_call("get_weather"),
-        delta(Delta::Arguments("{\"city\":".into())),
-        delta(Delta::Arguments("\"Paris\"}".into())),
-        CLOSE,
-        finish(Finish::Tools),
-        Event::Usage(usage),
-        Event::End,
-    ]);
-    let chunk = |part: Value| {
-        json!({"candidates": [{"content": {"role": "model", "parts": [part]}, "index": 0}],
-            "modelVersion": "m-1", "createTime": "2025-10-09T08:53:20Z", "responseId": "msg_1"})
-    };
-    let mut last = chunk(json!({"text": ""}));
-    last["candidates"][0]["finishReason"] = "STOP".into();
-    last["usageMetadata"] =
-        json!({"promptTokenCount": 20, "candidatesTokenCount": 12, "totalTokenCount": 32});
-    let call =
-        json!({"functionCall": {"name": "get_weather", "args": {"city": "Paris"}, "id": "call_1"}});
-    let expected = [
-        chunk(json!({"text": "O"})),
-        chunk(json!({"text": "k."})),
-        chunk(call),
-        last,
-    ];
-    assert_eq!(found, expected);
 }
 
 /// Joins chunks as a client does: neighbouring text of one kind becomes one part.
@@ -266,69 +209,7 @@ fn line_breaks_in_text_are_escaped() {
 }
 
 #[test]
-fn a_call_cut_off_by_the_limit_is_never_sent() {
-    let events = |reason| {
-        vec![
-            start(),
-            open_call("f"),
-            delta(Delta::Arguments("{\"x\":".into())),
-            CLOSE,
-            finish(reason),
-            Event::End,
-        ]
-    };
-    assert_eq!(encoded(events(Finish::Length)).len(), 1);
-    let sent = encoded(events(Finish::Tools));
-    let call = &sent[0]["candidates"][0]["content"]["parts"][0]["functionCall"];
-    assert_eq!(call["args"], json!({"_raw": "{\"x\":"}));
-}
-
-#[test]
 fn an_unfinished_candidate_has_the_reason_other() {
     let found = encoded(vec![start(), open(Block::Text), Event::End]);
     assert_eq!(found[0]["candidates"][0]["finishReason"], "OTHER");
-}
-
-#[test]
-fn a_blocked_prompt_has_no_candidate() {
-    let finished = |message: Option<&'static str>| Event::Finish {
-        choice: 0,
-        reason: Finish::Filtered(message.map(Into::into)),
-    };
-    let refusal = |text: &'static str| {
-        let (choice, block) = (0, Block::Refusal);
-        let delta = Delta::Text(text.into());
-        let close = Event::Close { choice };
-        [
-            Event::Open { choice, block },
-            Event::Delta { choice, delta },
-            close,
-        ]
-    };
-    let feedback = json!({"blockReason": "BLOCKLIST"});
-    let sent = encoded(vec![
-        start(),
-        finished(Some("Prompt blocked: BLOCKLIST")),
-        Event::End,
-    ]);
-    assert_eq!(sent.len(), 1);
-    assert_eq!(sent[0]["promptFeedback"], feedback);
-    assert!(sent[0].get("candidates").is_none());
-
-    let mut events = vec![start()];
-    events.extend(refusal("Prompt blocked: BLOCKLIST"));
-    events.extend([finished(None), Event::End]);
-    assert_eq!(encoded(events), sent);
-
-    // The same text is content where more follows it, or where the finish reason is another.
-    for finish in [Finish::Stop, Finish::Filtered(Some("Violence.".into()))] {
-        let mut events = vec![start()];
-        events.extend(refusal("Prompt blocked: BLOCKLIST"));
-        let (choice, reason) = (0, finish);
-        events.extend([Event::Finish { choice, reason }, Event::End]);
-        let sent = encoded(events);
-        let text = &sent[0]["candidates"][0]["content"]["parts"][0]["text"];
-        assert_eq!(text, "Prompt blocked: BLOCKLIST");
-        assert!(sent[1].get("promptFeedback").is_none());
-    }
 }

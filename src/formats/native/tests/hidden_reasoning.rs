@@ -8,9 +8,7 @@ use crate::formats::{
     Framing, ResponseCodec as _, ResponseOptions, SignatureCodec as _, StreamCodec as _,
 };
 use crate::json::replace;
-use crate::model::{
-    Call, Citation, Finish, Issuer, Losses, Part, PartKind, Response, Role, Signature,
-};
+use crate::model::{Finish, Issuer, Losses, Part, PartKind, Response, Role};
 use crate::sse::SseWriter;
 
 fn hiding() -> ResponseOptions {
@@ -53,95 +51,6 @@ fn sent(response: &Response<'_>) -> Value {
 
 fn answer(parts: Vec<Part<'static>>) -> Response<'static> {
     response(vec![choice(parts, Finish::Stop)])
-}
-
-#[test]
-fn a_signature_goes_onto_the_part_that_follows() {
-    let (one, two) = (wrapped("one"), wrapped("two"));
-    let function = json!({"name": "f", "args": {}, "id": "call_1"});
-    assert_eq!(
-        sent(&answer(vec![
-            reasoning("Hm.", "one"),
-            text("a"),
-            call("f", "{}")
-        ])),
-        json!([{"text": "a", "thoughtSignature": one}, {"functionCall": function}])
-    );
-    assert_eq!(
-        sent(&answer(vec![reasoning("Hm.", "one"), call("f", "{}")])),
-        json!([{"functionCall": function, "thoughtSignature": one}])
-    );
-    let refusal = part(PartKind::Refusal("No.".into()));
-    assert_eq!(
-        sent(&answer(vec![reasoning("", "one"), refusal])),
-        json!([{"text": "No.", "thoughtSignature": one}])
-    );
-    // One part holds one signature.
-    assert_eq!(
-        sent(&answer(vec![
-            reasoning("Hm.", "one"),
-            reasoning("", "two"),
-            text("a")
-        ])),
-        json!([{"text": "", "thoughtSignature": one}, {"text": "a", "thoughtSignature": two}])
-    );
-    assert_eq!(
-        sent(&answer(vec![text("a"), reasoning("Hm.", "one")])),
-        json!([{"text": "a"}, {"text": "", "thoughtSignature": one}])
-    );
-    assert_eq!(sent(&answer(vec![reasoning("Hm.", "")])), json!([]));
-}
-
-#[test]
-fn a_signed_call_keeps_its_own_signature() {
-    let mut signed = call("f", "{}");
-    if let PartKind::Call(Call { signature, .. }) = &mut signed.kind {
-        *signature = Some(Signature {
-            issuer: Issuer::Native,
-            data: "own".into(),
-        });
-    }
-    assert_eq!(
-        sent(&answer(vec![reasoning("Hm.", "one"), signed])),
-        json!([
-            {"text": "", "thoughtSignature": wrapped("one")},
-            {"functionCall": {"name": "f", "args": {}, "id": "call_1"}, "thoughtSignature": "own"}
-        ])
-    );
-}
-
-#[test]
-fn citations_count_the_parts_that_are_sent() {
-    let mut choice = choice(
-        vec![text("a"), reasoning("Hm.", "one"), text("b")],
-        Finish::Stop,
-    );
-    choice.citations.push(Citation {
-        url: "https://b.example/".into(),
-        title: None,
-        start: 1,
-        end: 2,
-    });
-    let response = response(vec![choice]);
-    let parts = sent(&response);
-    assert_eq!(
-        parts,
-        json!([{"text": "a"}, {"text": "b", "thoughtSignature": wrapped("one")}])
-    );
-    let support = |chunk: &Value| {
-        chunk["candidates"][0]["groundingMetadata"]["groundingSupports"][0]["segment"].clone()
-    };
-    let body = Native.encode_response(&response, &hiding(), &mut Losses::default());
-    let whole: Value = serde_json::from_slice(&body).unwrap();
-    let (mut encoder, mut out) = (Native.stream_encoder(&hiding()), SseWriter::default());
-    response.unfold(&mut |event| encoder.encode_event(event, &mut out));
-    let stream = String::from_utf8(out.take().to_vec()).unwrap();
-    let last = stream.trim_end().rsplit_once("data: ").unwrap().1;
-    assert_eq!(support(&whole)["text"], "b");
-    assert_eq!(
-        support(&serde_json::from_str(last).unwrap()),
-        support(&whole)
-    );
 }
 
 #[test]

@@ -1,21 +1,12 @@
-//! Tests of the format by examples.
+//! Tests of the native format that are no translations: laws, and what only its own codec can show.
 
-mod client_responses;
 mod client_streams;
-mod contents;
-mod count_tokens;
-mod generation_config;
+mod corners;
 mod hidden_reasoning;
-mod requests;
-mod schemas;
-mod tools;
-mod translated;
+mod laws;
 mod upstream;
-mod upstream_responses;
-mod upstream_streams;
-mod validation;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::formats::{
     Framing, RequestCodec as _, RequestHead, ResponseCodec as _, ResponseOptions,
@@ -26,12 +17,8 @@ use crate::model::{
     TranslationState, Usage,
 };
 
-/// Decodes a request, with the paths of what it lost. A request that passes through is refused with
-/// the same error as one that is translated.
+/// Decodes a request, with the paths of what it lost.
 fn decode(body: &str) -> Result<(Request<'_>, Vec<(Action, String)>), ApiError> {
-    let validated = super::validation::validate(body.as_bytes(), false).map(drop);
-    let parsed = super::validation::parse(body.as_bytes(), false).map(drop);
-    assert_eq!(validated, parsed, "{body}");
     let mut losses = Losses::default();
     let request =
         super::Native.decode_request(&RequestHead::default(), body.as_bytes(), &mut losses)?;
@@ -155,12 +142,4 @@ fn encode(response: &Response<'_>) -> Value {
 
 fn parts_of(response: &Value, candidate: usize) -> Value {
     response["candidates"][candidate]["content"]["parts"].clone()
-}
-
-#[test]
-fn the_second_choice_of_the_rich_response_is_a_refusal() {
-    assert_eq!(
-        parts_of(&encode(&rich()), 1),
-        json!([{"text": "I cannot."}])
-    );
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::Losses;
 use crate::formats::native::Native;
 use crate::formats::{ResponseCodec as _, StreamCodec as _};
-use crate::model::{Action, ApiError, Event, FieldLocation, Fold, PartKind, Response};
+use crate::model::{Action, ApiError, Event, FieldLocation, Fold, Response};
 
 /// Decodes a JSON response, with the paths of what it lost.
 pub(super) fn decode_body(
@@ -67,10 +67,4 @@ impl NativeEventGrammar {
 pub(super) fn response(parts: Value, reason: &str) -> Value {
     json!({"candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": reason}],
         "responseId": "r", "modelVersion": "m"})
-}
-
-/// The decoded parts of the first choice.
-pub(super) fn parts(response: &Response<'static>) -> Vec<PartKind<'static>> {
-    let parts = response.choices[0].parts.iter();
-    parts.map(|part| part.kind.clone()).collect()
 }
