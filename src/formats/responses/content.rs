@@ -173,7 +173,3 @@ pub(super) fn encode_media<'r>(
         }
     }
 }
-
-#[cfg(test)]
-#[path = "tests/content.rs"]
-mod tests;

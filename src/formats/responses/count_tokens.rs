@@ -76,7 +76,3 @@ impl TokenCounter for ResponsesTokenCounter {
         "input_tokens"
     }
 }
-
-#[cfg(test)]
-#[path = "tests/count_tokens.rs"]
-mod tests;

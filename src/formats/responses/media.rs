@@ -272,7 +272,3 @@ fn extension_of(mime: &str) -> &str {
         None => "bin",
     }
 }
-
-#[cfg(test)]
-#[path = "tests/media.rs"]
-mod tests;

@@ -31,6 +31,8 @@ mod settings;
 mod signatures;
 mod status;
 mod stream;
+#[cfg(test)]
+mod tests;
 mod text_input;
 mod tool_choice;
 mod tools;

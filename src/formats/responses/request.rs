@@ -308,10 +308,3 @@ fn decode_transport(
     }
     Ok(())
 }
-
-#[cfg(test)]
-#[path = "tests/request_decode.rs"]
-mod decode_tests;
-#[cfg(test)]
-#[path = "tests/request_encode.rs"]
-mod encode_tests;

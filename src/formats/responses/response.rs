@@ -272,10 +272,3 @@ fn add_call<'r>(call: &'r Call<'_>, builder: &mut ResponseBuilder<'r>) {
         builder.append(arguments);
     }
 }
-
-#[cfg(test)]
-#[path = "tests/response_decode.rs"]
-mod decode_tests;
-#[cfg(test)]
-#[path = "tests/response_encode.rs"]
-pub(super) mod encode_tests;

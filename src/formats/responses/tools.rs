@@ -252,7 +252,3 @@ fn encode_grammar<'r>(schema: &'r Json<'_>) -> Option<CustomGrammar<'r>> {
         definition: fields.get("definition")?.as_str()?,
     })
 }
-
-#[cfg(test)]
-#[path = "tests/tools.rs"]
-mod tests;

@@ -390,7 +390,3 @@ fn encode_call_output<'r>(
     list.push_output(call, InputContent::of(output));
     Ok(())
 }
-
-#[cfg(test)]
-#[path = "tests/turns.rs"]
-mod tests;

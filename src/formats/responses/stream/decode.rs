@@ -376,7 +376,3 @@ fn anonymous_start() -> Event<'static> {
         created: 0,
     }
 }
-
-#[cfg(test)]
-#[path = "../tests/stream_decode.rs"]
-mod tests;

@@ -360,7 +360,3 @@ impl StreamEncoder for ResponsesStreamEncoder {
 fn owned(text: Text<'_>) -> Text<'static> {
     Text::Owned(text.into_owned())
 }
-
-#[cfg(test)]
-#[path = "../tests/stream_encode.rs"]
-mod tests;

@@ -1,14 +1,20 @@
 //! Laws of every stream: it contains what the JSON response contains, and an error may end it anywhere.
 
 use proptest::prelude::*;
+use serde_json::{Value, json};
 
-use super::super::super::ResponsesStreamDecoder;
-use super::*;
-use crate::formats::responses::Responses;
-use crate::formats::{ResponseCodec as _, StreamDecoder as _};
-use crate::model::{
-    ApiErrorKind, Arguments, Call, Choice, Fold, Losses, Media, Part, PartKind, Response, Source,
+use super::options;
+use super::stream_grammar::{
+    CLOSE, arguments, check, events_in, finish, names, open, signature, start, stream, text,
 };
+use crate::formats::responses::Responses;
+use crate::formats::responses::stream::{ResponsesStreamDecoder, ResponsesStreamEncoder};
+use crate::formats::{ResponseCodec as _, StreamDecoder as _, StreamEncoder as _};
+use crate::model::{
+    ApiError, ApiErrorKind, Arguments, Block, Call, Choice, Citation, Event, Finish, Fold, Issuer,
+    Logprob, Losses, Media, Part, PartKind, Response, Signature, Source, ToolKind, Usage,
+};
+use crate::sse::SseWriter;
 
 fn rich() -> Response<'static> {
     let signed = |issuer| {
