@@ -8,7 +8,7 @@ use std::path::Path;
 
 // The checks import these from the crate.
 use omniglot::{event_stream, formats, json, model, sse, translate};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use model::Format;
 
@@ -38,7 +38,10 @@ fn encode_stream(events: &Value) -> String {
 
 fn check(case: &Value) {
     let given = &case["input"];
-    let body = given.to_string().into_bytes();
+    let text = given
+        .as_str()
+        .map_or_else(|| given.to_string(), str::to_owned);
+    let body = text.into_bytes();
     for parameters in [[0, 0], [85, 170], [255, 3]] {
         checks::json::check(&seed(case, parameters, &body));
         match case["kind"].as_str() {
@@ -57,21 +60,36 @@ fn check(case: &Value) {
     }
 }
 
+/// The cases of a file: one, a list of rows, or a list of inputs for the formats that the folder names.
+fn cases_of(file: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(file).expect("text");
+    let case: Value = match serde_json::from_str(&text).expect("JSON") {
+        Value::Array(rows) => return rows,
+        case => case,
+    };
+    let Some(inputs) = case["cases"].as_array() else {
+        return vec![case];
+    };
+    let folder = file.parent().and_then(Path::file_name).expect("a folder");
+    let pair = folder.to_str().and_then(|folder| folder.split_once('-'));
+    let (from, to) = pair.expect("two formats");
+    let of_pair = |input: &Value| json!({"kind": case["kind"], "from": from, "to": to, "input": input["input"]});
+    inputs.iter().map(of_pair).collect()
+}
+
 #[test]
 fn golden_cases_have_the_properties() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
     let mut checked = 0;
-    for pair in fs::read_dir(root).expect("a directory") {
-        let pair = pair.expect("an entry").path();
-        for file in fs::read_dir(pair).into_iter().flatten() {
-            let text = fs::read_to_string(file.expect("an entry").path()).expect("text");
-            let cases = match serde_json::from_str(&text).expect("JSON") {
-                Value::Array(rows) => rows,
-                case => vec![case],
-            };
-            cases.iter().for_each(check);
-            checked += cases.len();
+    for root in ["golden", "cases"] {
+        for pair in fs::read_dir(tests.join(root)).expect("a directory") {
+            let pair = pair.expect("an entry").path();
+            for file in fs::read_dir(pair).into_iter().flatten() {
+                let cases = cases_of(&file.expect("an entry").path());
+                cases.iter().for_each(check);
+                checked += cases.len();
+            }
         }
     }
-    assert!(checked > 400, "{checked} cases");
+    assert!(checked > 1000, "{checked} cases");
 }
