@@ -103,6 +103,20 @@ impl ResponseObserver {
         self.item_ids.push('\n');
     }
 
+    /// Notes that this event cannot be read, and with it what the response costs, unless all of that is known already.
+    pub fn note_unreadable(&mut self, data: &str) {
+        // Nothing is left to read after this.
+        self.finished |= data == "[DONE]";
+        let is_known = self.closed || self.is_counted() || self.api_error.is_some();
+        self.is_unread |= !is_known;
+    }
+
+    /// Notes that the stream has ended. One without content, usage and an error of the upstream has cost nobody knows what.
+    pub fn note_end(&mut self) {
+        let is_told = self.has_content || self.ended || self.api_error.is_some();
+        self.is_unread |= !is_told && self.usage.is_none_or(|usage| usage.is_blank());
+    }
+
     /// Tells whether the content is complete and its usage is still to come.
     pub fn awaits_usage(&self) -> bool {
         self.is_complete() && !self.closed && !self.is_counted() && self.api_error.is_none()

@@ -25,6 +25,8 @@ pub struct ApiErrorDetails {
     pub retry_after: Option<Duration>,
     /// The methods of the path, for 405.
     pub allowed: Option<String>,
+    /// The upstream has sent it. Without this, the error of a response is the gateway's own, for what it cannot read.
+    pub is_sent: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -150,7 +152,15 @@ impl ApiError {
             code: None,
             retry_after: None,
             allowed: None,
+            is_sent: false,
         }))
+    }
+
+    /// An error that the upstream has sent.
+    pub fn sent(kind: ApiErrorKind, message: impl Into<String>) -> ApiError {
+        let mut api_error = ApiError::new(kind, message);
+        api_error.is_sent = true;
+        api_error
     }
 
     pub fn invalid(message: impl Into<String>) -> ApiError {

@@ -119,16 +119,7 @@ impl Gateway {
             (Err(api_error), None) if end && mode == ResponseMode::Stream => {
                 (api_error, FailureCause::Cut)
             }
-            (Err(api_error), None) => {
-                // What the upstream has generated beyond the event that cannot be read is not known.
-                if begun
-                    && mode == ResponseMode::Stream
-                    && let Some(translator) = &mut ctx.response.translator
-                {
-                    translator.set_unread();
-                }
-                (api_error, FailureCause::Malformed)
-            }
+            (Err(api_error), None) => (api_error, FailureCause::Malformed),
         };
         ctx.attempt.set_unusable();
         if is_about_credentials(api_error.kind) {

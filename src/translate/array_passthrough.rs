@@ -4,7 +4,9 @@
 
 use bytes::{Bytes, BytesMut};
 
-use super::upstream_error::{chunk_too_large, decode_bare_error, incomplete_stream};
+use super::upstream_error::{
+    chunk_too_large, decode_bare_error, incomplete_stream, undecoded_event,
+};
 use crate::formats::{Codec, ResponseObserver};
 use crate::json::ArrayElements;
 use crate::model::ApiError;
@@ -43,7 +45,9 @@ impl ArrayPassthrough {
         let array_end = self.elements.push(chunk, |element, element_end| {
             let text = String::from_utf8_lossy(element);
             if api_error.is_none() {
-                api_error = self.codec.observe_event(&text, observer).err();
+                let failed = self.codec.observe_event(&text, observer).err();
+                api_error =
+                    failed.map(|api_error| undecoded_event(self.codec, &text, api_error, observer));
                 good = if api_error.is_none() {
                     element_end
                 } else {
@@ -59,9 +63,11 @@ impl ArrayPassthrough {
             closed if closed || end => {
                 let array = || [&self.pending, &chunk[..array_end]].concat();
                 let bare = || decode_bare_error(self.codec, &array());
-                api_error = api_error
-                    .or_else(bare)
-                    .or_else(|| Some(incomplete_stream()));
+                let known = api_error.or_else(bare);
+                if known.is_none() {
+                    observer.note_end();
+                }
+                api_error = known.or_else(|| Some(incomplete_stream()));
             }
             _ => {}
         }

@@ -10,13 +10,13 @@ use super::embeddings::EmbeddingBody;
 use super::request_summary::RequestSummary;
 use super::restore_names;
 use super::signatures;
-use super::upstream_error::chunk_too_large;
+use super::upstream_error::{chunk_too_large, is_failure};
 use super::usage;
 use crate::formats::{
     CloudEmbeddings, Operation, PassthroughEndpoint, ResponseObserver, ResponseOptions,
     encode_bedrock_token_count, to_json_string,
 };
-use crate::json::{ChunkedBytes, Edit, JsonReader, splice};
+use crate::json::{ChunkedBytes, Edit, splice};
 use crate::model::{ApiError, Format, Losses, SignedParts, Usage};
 
 /// Translates a whole JSON response for a client of another format.
@@ -184,9 +184,12 @@ impl JsonBody {
         if end {
             let body = self.buffer.take();
             let finished = self.finish(&body, observer);
-            if finished.is_err() && observer.usage.is_none() {
+            if let Err(api_error) = &finished
+                && observer.usage.is_none()
+            {
                 observer.usage = self.reported_usage(&body);
-                observer.is_unread = observer.usage.is_none() && self.is_unread(&body);
+                let is_reported = observer.usage.is_some() || api_error.is_sent;
+                observer.is_unread = !is_reported && self.is_unread(&body);
             }
             let mut chunks = match finished? {
                 FinishedDocument::Translated(translated) => Bytes::from(translated).into(),
@@ -234,13 +237,15 @@ impl JsonBody {
     fn is_unread(&self, body: &[u8]) -> bool {
         match &self.mode {
             // They cost their input, and hardly any upstream counts it.
-            JsonBodyMode::Embeddings(embeddings, _) => !embeddings.is_error(body),
+            JsonBodyMode::Embeddings(embeddings, _) => {
+                !embeddings.is_error(body) && !is_failure(Format::Chat.codec(), body)
+            }
             JsonBodyMode::CountTokens { .. } => false,
             JsonBodyMode::Passthrough(format, _) | JsonBodyMode::Translate { from: format, .. } => {
-                is_document(body) && !format.codec().is_error_body(body)
+                !is_failure(format.codec(), body)
             }
             JsonBodyMode::Endpoint(..) | JsonBodyMode::Text(_) => {
-                is_document(body) && !Format::Chat.codec().is_error_body(body)
+                !is_failure(Format::Chat.codec(), body)
             }
         }
     }
@@ -323,22 +328,6 @@ impl JsonBodyMode {
             | JsonBodyMode::CountTokens { .. } => &[],
         }
     }
-}
-
-/// Tells whether a body is a whole document with something in it, be it one that cannot be read, such as one that is nested too deeply.
-fn is_document(body: &[u8]) -> bool {
-    let body = body.trim_ascii();
-    let is_within = |open: &[u8], close: &[u8]| body.starts_with(open) && body.ends_with(close);
-    body.len() > 2 && (is_within(b"{", b"}") || is_within(b"[", b"]"))
-}
-
-/// Tells whether a document cannot be read as JSON.
-pub(super) fn is_unreadable(body: &[u8]) -> bool {
-    let is_readable = |text: &str| {
-        let mut reader = JsonReader::new(text);
-        reader.skip().and_then(|()| reader.end()).is_ok()
-    };
-    !str::from_utf8(body.trim_ascii()).is_ok_and(is_readable)
 }
 
 /// Returns a document with the client's name of the model.

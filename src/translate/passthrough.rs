@@ -8,7 +8,9 @@ use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
 
-use super::upstream_error::{chunk_too_large, decode_bare_error, incomplete_stream};
+use super::upstream_error::{
+    chunk_too_large, decode_bare_error, incomplete_stream, undecoded_event,
+};
 use crate::formats::{Codec, PassthroughEndpoint, ResponseObserver, to_json_string};
 use crate::model::ApiError;
 use crate::sse::{SseFrame, SseFrames};
@@ -145,7 +147,10 @@ impl PassthroughChunk<'_> {
         };
         let observation = match observed {
             Ok(observation) => observation,
-            Err(api_error) => return self.api_error = Some(api_error),
+            Err(api_error) => {
+                let api_error = undecoded_event(self.codec, data, api_error, self.observer);
+                return self.api_error = Some(api_error);
+            }
         };
         if observation.is_foreign || (observation.usage_only && self.hide_usage) {
             return self.drop_frame(frame);
@@ -173,13 +178,19 @@ impl PassthroughChunk<'_> {
         }
         self.start_copying();
         let (complete, ended) = (self.copied.len(), self.observer.ended);
+        // Such an event may be the half of one.
+        let is_unread = self.observer.is_unread;
         frames.finish(|frame| self.process_frame(&frame));
+        self.observer.is_unread = is_unread;
         if !self.observer.ended {
             self.copied.truncate(complete);
         }
         if ended {
             // The stream was complete already.
             self.api_error = None;
+        }
+        if self.api_error.as_ref().is_none_or(|error| !error.is_sent) {
+            self.observer.note_end();
         }
     }
 

@@ -236,6 +236,10 @@ impl ResponseTranslator {
             Some(stream) => {
                 let mut out = SseWriter::default();
                 let decoded = stream.decode_chunk(&bytes, end, self.limit, &mut out);
+                // A message that is cut off at the end says nothing of the response.
+                if decoded.is_err() && !bytes.is_empty() {
+                    self.observer.note_unreadable("");
+                }
                 bytes = out.take();
                 decoded
             }

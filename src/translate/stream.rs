@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::restore_names::NameRestorer;
 use super::signatures::SignatureRecorder;
 use super::surrogate_pairs::SurrogatePairs;
-use super::upstream_error::{chunk_too_large, decode_bare_error};
+use super::upstream_error::{chunk_too_large, decode_bare_error, undecoded_event};
 use super::usage;
 use crate::formats::{Codec, ResponseObserver, ResponseOptions, StreamDecoder, StreamEncoder};
 use crate::model::{ApiError, Block, Event, Format, Losses, SignedParts};
@@ -82,8 +82,11 @@ impl StreamTranslator {
         self.frames
             .push(chunk, |frame| translation.translate_frame(&frame));
         if end {
+            // An event without a blank line after it may be the half of one.
+            let is_unread = translation.observer.is_unread;
             self.frames
                 .finish(|frame| translation.translate_frame(&frame));
+            translation.observer.is_unread = is_unread;
             translation.finish();
         }
         let api_error = translation.api_error;
@@ -143,7 +146,9 @@ impl ChunkTranslation<'_> {
     fn translate_event(&mut self, data: &str) {
         let data = self.surrogate_pairs.join(data);
         self.decode(|decoder, out| decoder.decode_event(&data, out));
-        if self.api_error.is_some() {
+        if let Some(api_error) = self.api_error.take() {
+            let api_error = undecoded_event(self.codec, &data, api_error, self.observer);
+            self.api_error = Some(api_error);
             self.record_usage_of_error(&data);
         }
         // Some formats report it in every event; an unchanged one covers no new content.
@@ -165,6 +170,9 @@ impl ChunkTranslation<'_> {
 
     fn finish(&mut self) {
         self.decode(|decoder, out| decoder.finish(out));
+        if self.api_error.as_ref().is_some_and(|error| !error.is_sent) {
+            self.observer.note_end();
+        }
     }
 
     /// Runs the decoder and encodes its events; nothing follows an error.

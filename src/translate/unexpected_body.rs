@@ -4,9 +4,8 @@
 use bytes::Bytes;
 
 use super::body_buffer::BodyBuffer;
-use super::json_body::is_unreadable;
 use super::request_summary::RequestSummary;
-use super::upstream_error::{decode_bare_error, unexpected_content_type};
+use super::upstream_error::{decode_bare_error, is_failure, unexpected_content_type};
 use crate::formats::{Codec, Operation, PassthroughEndpoint, ResponseObserver};
 use crate::json::{RawJson, decode_json};
 use crate::model::{ApiError, Format, Usage};
@@ -16,8 +15,6 @@ use crate::sse::{SseFrame, SseFrames};
 pub(super) struct UnexpectedBody {
     codec: &'static dyn Codec,
     endpoint: Option<PassthroughEndpoint>,
-    /// Embeddings cost their input, whether their upstream counts it or not.
-    is_embedding: bool,
     /// Its content type.
     mime: String,
     /// A stream was asked for.
@@ -44,7 +41,6 @@ impl UnexpectedBody {
                 Operation::Passthrough(endpoint) => Some(endpoint),
                 _ => None,
             },
-            is_embedding: summary.is_embedding(),
             mime: mime.to_owned(),
             stream: summary.stream,
             buffer: BodyBuffer::default(),
@@ -72,29 +68,21 @@ impl UnexpectedBody {
 
     /// Reads what the body is by its first byte: its content type is wrong, or that of something else.
     fn reported_cost(&self, body: &[u8]) -> ReportedCost {
-        match body.trim_ascii_start().first() {
-            Some(b'{') => self.cost_of(self.usage_of(body), body),
+        let usage = match body.trim_ascii_start().first() {
+            Some(b'{') => self.usage_of(body),
             // A stream of the native format is one, unless server-sent events are asked for.
             Some(b'[') => {
                 let text = str::from_utf8(body).unwrap_or_default();
                 let items: Vec<RawJson<'_>> = decode_json(text).unwrap_or_default();
-                let mut usages = items.iter().rev();
-                let usage = usages.find_map(|item| self.usage_of(item.get().as_bytes()));
-                ReportedCost {
-                    usage,
-                    is_unread: usage.is_none(),
-                }
+                let mut items = items.iter().rev();
+                items.find_map(|item| self.usage_of(item.get().as_bytes()))
             }
-            // Nothing, or the page of a web server.
-            None | Some(b'<') => ReportedCost::default(),
-            Some(_) => self.cost_of_events(body),
-        }
-    }
-
-    fn cost_of(&self, usage: Option<Usage>, body: &[u8]) -> ReportedCost {
+            None | Some(b'<') => None,
+            Some(_) => return self.cost_of_events(body),
+        };
         ReportedCost {
             usage,
-            is_unread: usage.is_none() && (self.is_embedding || is_unreadable(body)),
+            is_unread: usage.is_none() && !is_failure(self.codec, body),
         }
     }
 
@@ -105,12 +93,11 @@ impl UnexpectedBody {
         }
     }
 
-    /// Reads server-sent events; text without any cannot be read.
+    /// Reads server-sent events. Text without any cannot be read, and may be content as they are.
     fn cost_of_events(&self, body: &[u8]) -> ReportedCost {
-        let (mut seen, mut has_events) = (ResponseObserver::default(), false);
+        let mut seen = ResponseObserver::default();
         let mut observe = |frame: SseFrame<'_>| {
             let data = frame.data.as_deref().unwrap_or_default();
-            has_events |= !data.is_empty();
             // One that cannot be read tells nothing.
             let _ = match self.endpoint {
                 _ if data.is_empty() => return,
@@ -122,7 +109,7 @@ impl UnexpectedBody {
         frames.push(body, &mut observe);
         frames.finish(&mut observe);
         let usage = seen.usage.filter(|usage| !usage.is_blank());
-        let may_be_content = seen.has_content || !has_events;
+        let may_be_content = seen.has_content || seen.api_error.is_none();
         ReportedCost {
             usage,
             is_unread: usage.is_none() && may_be_content,
@@ -191,9 +178,17 @@ mod tests {
             ),
             (Format::Chat, "Some text.".to_owned(), None, true),
             (Format::Chat, "{\"a\":NaN}".to_owned(), None, true),
-            (Format::Chat, "{}".to_owned(), None, false),
+            (Format::Chat, "{}".to_owned(), None, true),
+            (Format::Chat, r#"{"choices":7}"#.to_owned(), None, true),
+            (Format::Chat, "data: {\"a\":NaN}\n\n".to_owned(), None, true),
+            (Format::Chat, " ".to_owned(), None, true),
             (Format::Chat, "<html></html>".to_owned(), None, false),
-            (Format::Chat, " ".to_owned(), None, false),
+            (
+                Format::Chat,
+                r#"{"object":"error","message":"No."}"#.to_owned(),
+                None,
+                false,
+            ),
             (
                 Format::Chat,
                 r#"{"error":{"message":"No."}}"#.to_owned(),

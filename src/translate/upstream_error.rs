@@ -50,6 +50,28 @@ pub(super) fn decode_bare_error(codec: &dyn Codec, raw: &[u8]) -> Option<ApiErro
     Some(codec.decode_error(StatusCode::OK.as_u16(), raw))
 }
 
+/// Tells whether a body with a status of success is the failure of an upstream, which costs nothing: an error, or the page of a
+/// web server in front of it. Everything else may have been generated, also what cannot be read.
+pub(super) fn is_failure(codec: &dyn Codec, body: &[u8]) -> bool {
+    body.trim_ascii_start().starts_with(b"<") || codec.is_error_body(body)
+}
+
+/// The error of an event that cannot be decoded: the upstream's own, where it has sent one outside of its format's frame.
+pub(super) fn undecoded_event(
+    codec: &dyn Codec,
+    data: &str,
+    api_error: ApiError,
+    observer: &mut ResponseObserver,
+) -> ApiError {
+    if api_error.is_sent {
+        return api_error;
+    }
+    decode_bare_error(codec, data.as_bytes()).unwrap_or_else(|| {
+        observer.note_unreadable(data);
+        api_error
+    })
+}
+
 /// The error for a stream that ended without the format's own mark of an end.
 pub(super) fn incomplete_stream() -> ApiError {
     ApiError::bad_gateway("the upstream's stream ended before its response was complete")
@@ -101,6 +123,7 @@ mod tests {
                 (api_error.status, &*api_error.message),
                 (status, "No room.")
             );
+            assert!(api_error.is_sent);
         }
         let codec = Format::Chat.codec();
         for other in [&b": comment\n"[..], b"{}", b"[{}]", b"id: 7\n\n", b""] {

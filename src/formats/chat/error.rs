@@ -107,7 +107,7 @@ pub(in crate::formats) fn decode_error(status: u16, bytes: &[u8]) -> ApiError {
     };
     let (kind, code) = (text("type"), text("code"));
     let kind = kind_of_error(status_seen, kind.as_deref(), code.as_deref());
-    let mut api_error = ApiError::new(kind, "");
+    let mut api_error = ApiError::sent(kind, "");
     if let Some(status_seen) = status_seen
         && !kind.has_canonical_status()
     {

@@ -1,6 +1,6 @@
 //! The `finish_reason` of a choice.
 
-use crate::model::{ApiError, Finish, PROMPT_BLOCKED, Text};
+use crate::model::{ApiError, ApiErrorKind, Finish, PROMPT_BLOCKED, Text};
 
 /// The content of a choice, as far as its finish depends on it.
 #[derive(Debug, Clone, Copy, Default)]
@@ -38,7 +38,10 @@ pub(super) fn decode_finish_reason(
     summary: ChoiceSummary,
 ) -> Result<Option<Finish<'static>>, ApiError> {
     Ok(match reason {
-        Some("error") => return Err(ApiError::bad_gateway("the upstream failed to answer")),
+        Some("error") => {
+            let message = "the upstream failed to answer";
+            return Err(ApiError::sent(ApiErrorKind::BadGateway, message));
+        }
         None | Some("") => None,
         Some("length" | "model_length") => Some(Finish::Length),
         Some("content_filter") => Some(Finish::Filtered(summary.block_reason())),

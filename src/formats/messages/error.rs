@@ -116,7 +116,7 @@ impl ErrorCodec for Messages {
         let error = &body["error"];
         let message = error["message"].as_str();
         let kind = decode_kind(status, error["type"].as_str(), message);
-        let mut api_error = ApiError::new(kind, "");
+        let mut api_error = ApiError::sent(kind, "");
         if status >= 400 && !kind.has_canonical_status() {
             api_error.status = status;
         }

@@ -125,7 +125,7 @@ impl ErrorCodec for Native {
         };
         let message = error["message"].as_str();
         let kind = kind_of(status, &error["details"], message);
-        let mut api_error = ApiError::new(kind, "");
+        let mut api_error = ApiError::sent(kind, "");
         if !kind.has_canonical_status() {
             api_error.status = status;
         }

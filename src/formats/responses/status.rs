@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::error;
-use crate::model::{ApiError, Finish};
+use crate::model::{ApiError, ApiErrorKind, Finish};
 
 /// The statuses of a response and of its items.
 pub(super) const IN_PROGRESS: &str = "in_progress";
@@ -30,7 +30,7 @@ pub(super) fn decode_finish(
         (Some(FAILED), _) => return Err(error::decode_in_stream(data)),
         (Some(status @ ("cancelled" | "queued" | IN_PROGRESS)), _) => {
             let message = format!("the upstream's response ended with the status {status}");
-            return Err(ApiError::bad_gateway(message));
+            return Err(ApiError::sent(ApiErrorKind::BadGateway, message));
         }
         (Some(INCOMPLETE), Some(MAX_OUTPUT_TOKENS | "max_messages")) => Finish::Length,
         (Some(INCOMPLETE), Some(CONTENT_FILTER)) => Finish::Filtered(None),

@@ -203,7 +203,7 @@ async fn a_response_that_is_longer_than_the_gateway_reads_costs_what_was_reserve
 async fn an_upstream_that_fails_costs_a_key_with_a_cap_nothing() {
     let mock = Mock::start();
     let gateway = Gateway::start(&config(mock.address, CAPPED, ""));
-    let faults = ["error=500", "error=429", "cut", "empty", "html", "garbage"];
+    let faults = ["error=500", "error=429", "status_200_error", "cut", "html"];
     for fault in faults {
         let words = format!("mock:usage=100,0,40,0 mock:{fault}");
         let (path, asked) = request("chat", "priced-chat", &words, false);
@@ -245,7 +245,15 @@ async fn a_success_of_another_kind_is_paid_by_a_key_with_a_cap() {
         ("chat", false, "text/plain", text.clone(), Some(64)),
         ("chat", true, "text/plain", text, Some(64)),
         ("chat", false, "text/html", "<html></html>".to_owned(), None),
-        ("chat", true, "text/plain", String::new(), None),
+        ("chat", true, "text/plain", String::new(), Some(64)),
+        ("chat", false, "application/json", String::new(), Some(64)),
+        (
+            "chat",
+            false,
+            "application/json",
+            "garbage".to_owned(),
+            Some(64),
+        ),
     ] {
         let what = format!("{upstream}, {kind}: {body}");
         let head = response_head("200 OK", kind);
