@@ -5,6 +5,7 @@ mod block_sequencer;
 mod body;
 mod capabilities;
 mod chat;
+mod chosen_host;
 mod closed_object;
 mod cloud_embeddings;
 mod codec;
@@ -43,6 +44,7 @@ mod token_count;
 mod token_counter;
 mod token_input;
 mod tool_name_rule;
+mod unknown_fields;
 
 use crate::model::Format;
 

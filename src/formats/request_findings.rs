@@ -21,6 +21,8 @@ pub struct RequestFindings {
     pub(super) has_stored_item: bool,
     /// The setting for which an upstream may charge more than the prices of the model.
     pub(super) dearer: Option<DearerSetting>,
+    /// The path of the first field by which a router chooses the host that serves the model, and with it the prices.
+    pub chosen_host: Option<String>,
     /// The most thinking that an upstream may generate beside the limit of the output.
     pub extra_thinking: Option<ExtraThinking>,
     /// The upstream may compact the conversation first: it reads all of it once more, and writes a summary.
@@ -54,6 +56,7 @@ impl RequestFindings {
             extra_thinking: find_extra_thinking(thinking, switches),
             unknown_field: scan.unknown_field,
             other_model: scan.other_model,
+            chosen_host: scan.chosen_host,
             has_only_text: scan.is_text,
             has_prompting_field: scan.has_prompting_field,
             has_stored_item: scan.has_stored_item,

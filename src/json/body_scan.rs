@@ -19,6 +19,8 @@ pub struct BodyScan<'a> {
     /// The path of the first field that names a model beside the one that the body is for. A field that is `null` is as
     /// good as none.
     pub other_model: Option<String>,
+    /// The path of the first field by which a router chooses the host that serves the model.
+    pub chosen_host: Option<String>,
     /// Has no fields but those of text.
     pub is_text: bool,
     /// It has a field for which an upstream adds to the prompt by itself, such as tools.
@@ -110,6 +112,10 @@ impl<'a> BodyScanner<'_, 'a> {
                     refuse_other_case(key, None, wanted, &mut self.found.refused);
                 }
                 self.note_unknown(&path);
+                if self.found.chosen_host.is_none() {
+                    let chosen_host = self.index.rules.chosen_host;
+                    self.found.chosen_host = chosen_host(key, reader.clone());
+                }
                 return self.read_unknown(reader, key, &path, true);
             };
             self.found.is_text &= entry.top == Knowledge::Text;
@@ -294,7 +300,7 @@ impl<'a> BodyScanner<'_, 'a> {
         path: &Path<'_>,
         is_top: bool,
     ) -> DecodeResult {
-        if (self.index.names_model)(key, is_top) {
+        if (self.index.rules.names_model)(key, is_top) {
             if reader.peek() != Some(b'n') && self.found.other_model.is_none() {
                 self.found.other_model = Some(printed(path));
             }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use ahash::RandomState;
 
 use super::path::Path;
+use super::reader::JsonReader;
 
 /// The fields that a body may have, and what is looked for in it.
 #[derive(Clone, Copy)]
@@ -62,8 +63,16 @@ pub struct FieldIndex {
     pub(super) known: KnownFields,
     fields: HashMap<&'static str, FieldEntry, RandomState>,
     types: HashMap<&'static str, bool, RandomState>,
-    /// Tells whether a field that is not known names a model; the second: whether it is one of the body itself.
-    pub(super) names_model: fn(&str, bool) -> bool,
+    pub(super) rules: UnknownFieldRules,
+}
+
+/// What fields that are not known may do.
+#[derive(Clone, Copy)]
+pub struct UnknownFieldRules {
+    /// Tells whether a field names a model; the second: whether it is one of the body itself.
+    pub names_model: fn(&str, bool) -> bool,
+    /// Returns the path of what chooses the host that serves the model, in a field of the body itself with this value.
+    pub chosen_host: fn(&str, JsonReader<'_>) -> Option<String>,
 }
 
 /// What is known of a name.
@@ -89,13 +98,13 @@ pub(super) enum Knowledge {
 }
 
 impl FieldIndex {
-    pub fn new(known: &KnownFields, names_model: fn(&str, bool) -> bool) -> FieldIndex {
+    pub fn new(known: &KnownFields, rules: UnknownFieldRules) -> FieldIndex {
         let mut index = FieldIndex {
             known: *known,
             // The names are ours, so that the seeds need not be secret.
             fields: HashMap::with_hasher(RandomState::with_seeds(1, 2, 3, 4)),
             types: HashMap::with_hasher(RandomState::with_seeds(1, 2, 3, 4)),
-            names_model,
+            rules,
         };
         index.add(known, Knowledge::Known);
         if let Some(text) = known.base {

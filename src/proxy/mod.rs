@@ -50,6 +50,7 @@ mod health_check;
 mod held_header;
 mod image_files;
 mod image_tasks;
+mod known_cost;
 mod large_body;
 mod late_usage;
 mod listener;

@@ -6,7 +6,7 @@ use super::Chat;
 use super::text_input::TEXT_INPUT;
 use crate::formats::dearer_setting::USUAL_VALUES;
 use crate::formats::extra_thinking::ThinkingSwitch;
-use crate::formats::other_model::names_model;
+use crate::formats::unknown_fields::UNKNOWN_FIELDS;
 use crate::formats::{InputInspection, RequestFindings};
 use crate::json::{FieldIndex, KnownFields, NO_FIELDS, PlacedFields};
 
@@ -163,7 +163,8 @@ const THINKING: [ThinkingSwitch; 5] = [
     },
 ];
 
-static FIELDS: LazyLock<FieldIndex> = LazyLock::new(|| FieldIndex::new(&KNOWN_INPUT, names_model));
+static FIELDS: LazyLock<FieldIndex> =
+    LazyLock::new(|| FieldIndex::new(&KNOWN_INPUT, UNKNOWN_FIELDS));
 
 impl InputInspection for Chat {
     fn findings(&self, body: &[u8]) -> RequestFindings {

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use bytes::Bytes;
 
 use crate::formats::chat::decode_error;
+use crate::formats::chosen_host::chosen_host_in_form;
 use crate::formats::dearer_setting::{USUAL_TIERS, find_dearer_in_form};
 use crate::formats::multipart::{self, FormRules, MultipartField};
 use crate::formats::other_model::names_model;
@@ -134,6 +135,7 @@ pub(super) fn summarize_form(body: &[u8]) -> InputSummary {
         let fields = fields.iter().filter(|field| field.name == name);
         fields.map(|field| field.value.len() as u64).sum::<u64>()
     };
+        chosen_host: chosen_host_in_form(&fields),
     InputSummary {
         token_ids: bytes_of(FILE).div_ceil(BYTES_PER_TOKEN),
         // Of the rest only the prompt is text that a model reads.

@@ -1,6 +1,6 @@
 //! The fields of requests to an endpoint that the gateway knows.
 
-use crate::formats::other_model::names_model;
+use crate::formats::unknown_fields::UNKNOWN_FIELDS;
 use crate::json::{FieldIndex, KnownFields, NO_FIELDS};
 
 /// Fields whose values are settings, or data of the client. `wanted`: those that may choose another service.
@@ -14,5 +14,5 @@ pub(super) fn index_fields(
         wanted,
         ..NO_FIELDS
     };
-    FieldIndex::new(&known, names_model)
+    FieldIndex::new(&known, UNKNOWN_FIELDS)
 }

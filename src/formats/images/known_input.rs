@@ -5,9 +5,11 @@ use std::sync::LazyLock;
 use super::input_image::InputImage;
 use super::parameters::decode_parameters;
 use super::{Images, form};
+use crate::formats::chosen_host::chosen_host_in_form;
 use crate::formats::dearer_setting::{DEARER_FIELDS, USUAL_VALUES, find_dearer_in_form};
 use crate::formats::multipart;
 use crate::formats::other_model::names_model;
+use crate::formats::unknown_fields::UNKNOWN_FIELDS;
 use crate::formats::{InputInspection, RequestFindings, RequestHead};
 use crate::json::{FieldIndex, KnownFields, NO_FIELDS};
 use crate::model::{ApiError, InputMedia, Losses, truncated};
@@ -47,7 +49,8 @@ const KNOWN_INPUT: KnownFields = KnownFields {
     ..NO_FIELDS
 };
 
-static FIELDS: LazyLock<FieldIndex> = LazyLock::new(|| FieldIndex::new(&KNOWN_INPUT, names_model));
+static FIELDS: LazyLock<FieldIndex> =
+    LazyLock::new(|| FieldIndex::new(&KNOWN_INPUT, UNKNOWN_FIELDS));
 
 impl InputInspection for Images {
     fn findings(&self, body: &[u8]) -> RequestFindings {
@@ -64,6 +67,7 @@ impl InputInspection for Images {
             unknown_field: find(|name| !FIELDS.knows_top(name)),
             other_model: find(|name| name != "model" && names_model(name, true)),
             dearer: find_dearer_in_form(&fields),
+            chosen_host: chosen_host_in_form(&fields),
             ..RequestFindings::default()
         }
     }

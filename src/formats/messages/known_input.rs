@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use super::Messages;
 use super::text_input::TEXT_INPUT;
-use crate::formats::other_model::names_model;
+use crate::formats::unknown_fields::UNKNOWN_FIELDS;
 use crate::formats::{InputInspection, RequestFindings};
 use crate::json::{
     FieldIndex, KnownFields, NO_FIELDS, PlacedFields, RawJson, decode_json, from_json,
@@ -132,7 +132,8 @@ const KNOWN_INPUT: KnownFields = KnownFields {
     ..NO_FIELDS
 };
 
-static FIELDS: LazyLock<FieldIndex> = LazyLock::new(|| FieldIndex::new(&KNOWN_INPUT, names_model));
+static FIELDS: LazyLock<FieldIndex> =
+    LazyLock::new(|| FieldIndex::new(&KNOWN_INPUT, UNKNOWN_FIELDS));
 
 impl InputInspection for Messages {
     fn findings(&self, body: &[u8]) -> RequestFindings {

@@ -13,7 +13,7 @@ use super::usage::UpstreamUsage;
 use crate::formats::embedding_codec::check_count;
 use crate::formats::embedding_vector::{broken, check_lengths, decode_vector};
 use crate::formats::json_bytes::to_json_bytes;
-use crate::formats::other_model::names_model;
+use crate::formats::unknown_fields::UNKNOWN_FIELDS;
 use crate::formats::{
     EmbedMethod, EmbeddingCodec, EmbeddingOptions, EmbeddingSummary, ErrorCodec, ModelField,
     ObservedEmbeddings, RequestFindings, UpstreamTarget, decode_model_name, decode_response_body,
@@ -75,7 +75,8 @@ const KNOWN_INPUT: KnownFields = KnownFields {
     ..NO_FIELDS
 };
 
-static FIELDS: LazyLock<FieldIndex> = LazyLock::new(|| FieldIndex::new(&KNOWN_INPUT, names_model));
+static FIELDS: LazyLock<FieldIndex> =
+    LazyLock::new(|| FieldIndex::new(&KNOWN_INPUT, UNKNOWN_FIELDS));
 
 /// The codec of both methods.
 pub(super) struct NativeEmbeddings;

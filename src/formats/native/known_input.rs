@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use super::Native;
 use super::text_input::TEXT_INPUT;
 use crate::formats::media_kind::may_be_text;
-use crate::formats::other_model::names_model;
+use crate::formats::unknown_fields::UNKNOWN_FIELDS;
 use crate::formats::{InputInspection, RequestCodec, RequestFindings, RequestHead};
 use crate::json::{FieldIndex, KnownFields, NO_FIELDS, PlacedFields};
 use crate::model::{ApiError, InputMedia, Losses};
@@ -125,7 +125,8 @@ const KNOWN_INPUT: KnownFields = KnownFields {
     ..NO_FIELDS
 };
 
-static FIELDS: LazyLock<FieldIndex> = LazyLock::new(|| FieldIndex::new(&KNOWN_INPUT, names_model));
+static FIELDS: LazyLock<FieldIndex> =
+    LazyLock::new(|| FieldIndex::new(&KNOWN_INPUT, UNKNOWN_FIELDS));
 
 impl InputInspection for Native {
     fn findings(&self, body: &[u8]) -> RequestFindings {

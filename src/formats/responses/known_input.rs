@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use super::Responses;
 use super::text_input::TEXT_INPUT;
 use crate::formats::dearer_setting::{DEARER_FIELDS, USUAL_VALUES};
-use crate::formats::other_model::names_model;
+use crate::formats::unknown_fields::UNKNOWN_FIELDS;
 use crate::formats::{InputInspection, RequestFindings};
 use crate::json::{
     FieldIndex, KnownFields, NO_FIELDS, PlacedFields, Present, RawJson, decode_json, from_json,
@@ -86,7 +86,8 @@ const KNOWN_INPUT: KnownFields = KnownFields {
     ..NO_FIELDS
 };
 
-static FIELDS: LazyLock<FieldIndex> = LazyLock::new(|| FieldIndex::new(&KNOWN_INPUT, names_model));
+static FIELDS: LazyLock<FieldIndex> =
+    LazyLock::new(|| FieldIndex::new(&KNOWN_INPUT, UNKNOWN_FIELDS));
 
 impl InputInspection for Responses {
     /// Returns what decides access and money. Reasoning that the upstream keeps counts as a field that is not known.

@@ -1,6 +1,7 @@
 //! What one pass finds: unknown, misplaced and repeated fields, other models, wanted fields and stored items.
 
 use super::{BodyScan, scan_body};
+use crate::json::UnknownFieldRules;
 use crate::json::{FieldIndex, KnownFields, NO_FIELDS, PlacedFields};
 
 const TEXT: KnownFields = KnownFields {
@@ -41,7 +42,11 @@ fn names_model(key: &str, is_top: bool) -> bool {
 }
 
 fn scan(text: &str) -> BodyScan<'_> {
-    scan_body(text, &FieldIndex::new(&KNOWN, names_model))
+    let rules = UnknownFieldRules {
+        names_model,
+        chosen_host: |key, _| (key == "host").then(|| key.to_owned()),
+    };
+    scan_body(text, &FieldIndex::new(&KNOWN, rules))
 }
 
 #[test]

@@ -447,6 +447,47 @@ async fn a_service_with_other_prices_is_refused_for_a_key_with_a_cap() {
     assert_eq!(served.status, 200, "{}", served.text());
 }
 
+/// A router has several hosts for a model, each with its own prices.
+#[tokio::test]
+async fn a_host_that_the_client_chooses_is_refused_for_a_key_with_a_cap() {
+    let mock = Mock::start();
+    let capped = ", {name: capped, secret: key-capped, spending_cap: 100}";
+    let models = "  - {id: free, upstreams: [{name: chat}]}\n";
+    let gateway = Gateway::start(&config(mock.address, capped, models));
+    let ask = async |key: &str, format: &str, model: &str, provider: &serde_json::Value| {
+        let (path, mut body) = request(format, model, "hello", false);
+        body["provider"] = provider.clone();
+        let asked = client().post(gateway.url(&path)).bearer_auth(key);
+        send(asked.json(&body)).await
+    };
+    for format in ["chat", "messages", "responses"] {
+        let model = format!("priced-{format}");
+        for (provider, field) in [
+            (serde_json::json!({"sort": "throughput"}), "provider.sort"),
+            (
+                serde_json::json!({"zdr": true, "order": ["dear"]}),
+                "provider.order",
+            ),
+            (serde_json::json!({"only": ["dear"]}), "provider.only"),
+            (serde_json::json!("dear"), "provider"),
+        ] {
+            let refused = ask("key-capped", format, &model, &provider).await;
+            assert_eq!(refused.status, 400, "{format}: {}", refused.text());
+            let message = refused.error(format);
+            let expected = format!("{field}: it may choose a host that costs more");
+            assert!(message.starts_with(&expected), "{message}");
+            let served = ask(KEY, format, &model, &provider).await;
+            assert_eq!(served.status, 200, "{format}: {}", served.text());
+        }
+        let neutral = serde_json::json!({"data_collection": "deny", "require_parameters": true});
+        let served = ask("key-capped", format, &model, &neutral).await;
+        assert_eq!(served.status, 200, "{format}: {}", served.text());
+    }
+    let provider = serde_json::json!({"sort": "throughput"});
+    let served = ask("key-capped", "chat", "free", &provider).await;
+    assert_eq!(served.status, 200, "{}", served.text());
+}
+
 /// Images and recordings have the same services.
 #[tokio::test]
 async fn a_service_with_other_prices_is_refused_beside_conversations() {

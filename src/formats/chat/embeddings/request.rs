@@ -7,8 +7,8 @@ use serde::Serialize;
 use crate::formats::dearer_setting::{DEARER_FIELDS, USUAL_VALUES};
 use crate::formats::embedding_codec::check_count;
 use crate::formats::json_bytes::to_json_bytes;
-use crate::formats::other_model::names_model;
 use crate::formats::token_input::TokenInput;
+use crate::formats::unknown_fields::UNKNOWN_FIELDS;
 use crate::formats::{
     EmbeddingSummary, ModelField, RequestFindings, UpstreamTarget, decode_model_name,
     decode_unique_fields,
@@ -32,7 +32,8 @@ const KNOWN_INPUT: KnownFields = KnownFields {
     ..NO_FIELDS
 };
 
-static FIELDS: LazyLock<FieldIndex> = LazyLock::new(|| FieldIndex::new(&KNOWN_INPUT, names_model));
+static FIELDS: LazyLock<FieldIndex> =
+    LazyLock::new(|| FieldIndex::new(&KNOWN_INPUT, UNKNOWN_FIELDS));
 
 const BASE64: &str = "base64";
 const FLOAT: &str = "float";
