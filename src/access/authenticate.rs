@@ -22,6 +22,8 @@ pub enum KeyLookup {
     Found(Arc<Key>),
     /// The hash of a secret that the store may know.
     Unknown([u8; 32]),
+    /// The id of a key that the store may know.
+    UnknownId(String),
     /// The secret is none of the config, and cannot be one of the store.
     Wrong,
 }
@@ -42,15 +44,26 @@ pub fn authenticate(
     }
 }
 
-/// Authenticates a task again that was accepted earlier, by the hash of its key.
+/// The key of a task that was accepted earlier.
+pub struct TaskKey {
+    pub id: String,
+    /// Of the secret that it had then.
+    pub hash: [u8; 32],
+}
+
+/// Authenticates a task again that was accepted earlier. Its key may have another secret since then, and is the same.
 pub fn reauthenticate(
     snapshot: &Snapshot,
     keyring: Option<&Keyring>,
-    hash: [u8; 32],
+    task: &TaskKey,
 ) -> Result<KeyLookup, ApiError> {
-    match find(snapshot, keyring, &hash)? {
-        Some(key) => Ok(KeyLookup::Found(key)),
-        None if keyring.is_some() => Ok(KeyLookup::Unknown(hash)),
+    // A key of the config with another secret is another key.
+    if let Some(key) = snapshot.key(&task.hash) {
+        return Ok(KeyLookup::Found(key.clone()));
+    }
+    match keyring.map(|keyring| keyring.cached_by_id(snapshot, &task.id)) {
+        Some(Some(key)) => key.map(KeyLookup::Found),
+        Some(None) => Ok(KeyLookup::UnknownId(task.id.clone())),
         None => Ok(KeyLookup::Wrong),
     }
 }

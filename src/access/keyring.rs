@@ -62,6 +62,9 @@ struct CachedKey {
     expires: Option<i64>,
 }
 
+/// A key of the store with what it had spent at a time, if that is complete.
+type FetchedKey = (StoredKey, Option<Spending>, Timestamp);
+
 /// The outcome of a lookup that is not cached as unknown.
 #[derive(Clone)]
 enum LookupOutcome {
@@ -98,6 +101,38 @@ impl Keyring {
         keys.get(hash).map(|cached| usable(cached, snapshot))
     }
 
+    /// The same of a key by its id, whatever its secret is now.
+    pub(super) fn cached_by_id(
+        &self,
+        snapshot: &Snapshot,
+        id: &str,
+    ) -> Option<Result<Arc<Key>, ApiError>> {
+        let keys = self.cached_keys();
+        let [hash, _] = keys.hashes.get(id)?;
+        keys.get(hash.as_ref()?)
+            .map(|cached| usable(cached, snapshot))
+    }
+
+    /// Looks a key up in the store by its id. Its requests were counted when they were made.
+    pub async fn look_up_id(
+        &self,
+        runtime: &Runtime,
+        snapshot: &Snapshot,
+        id: &str,
+    ) -> Result<Arc<Key>, ApiError> {
+        let found = async {
+            let found = self.store.key_by_id(id).await?;
+            Ok(found.filter(|key| key.revoked.is_none() && !key.is_disabled))
+        };
+        let fetched = self.store.query("", self.fetch(found)).await;
+        let fetched = fetched.map_err(|_| try_later("the API key cannot be looked up now"))?;
+        let cached = fetched.and_then(|fetched| {
+            let hash = fetched.0.settings.sha256;
+            self.insert_fetched(runtime, fetched, &hash)
+        });
+        usable(&cached.ok_or_else(invalid_key)?, snapshot)
+    }
+
     /// Looks a key up in the store. Concurrent lookups of one key share one query.
     pub async fn look_up(
         &self,
@@ -121,32 +156,23 @@ impl Keyring {
         }
         let permit = self.lookups.admit(&LOOKUP_LIMITS, Instant::now());
         let _permit = permit.map_err(|_| LookupOutcome::TooMany)?;
-        let answer = self.store.query("", self.fetch(hash)).await;
+        let answer = self.store.query("", self.fetch(self.store.key(hash))).await;
         self.metrics.record_key_lookup(match &answer {
             Ok(Some(_)) => "found",
             Ok(None) => "unknown",
             Err(_) => "failed",
         });
-        let Some((found, spent, now)) = answer.map_err(|_| LookupOutcome::Failed)? else {
-            return Ok(());
-        };
-        match self.insert(runtime, found, hash) {
-            Some(cached) => {
-                if let Some(spent) = spent {
-                    cached.key.account.load_spent(spent, now);
-                }
-                Err(LookupOutcome::Found(cached))
-            }
-            None => Ok(()),
-        }
+        let fetched = answer.map_err(|_| LookupOutcome::Failed)?;
+        let cached = fetched.and_then(|fetched| self.insert_fetched(runtime, fetched, hash));
+        cached.map_or(Ok(()), |cached| Err(LookupOutcome::Found(cached)))
     }
 
     /// Loads a key, and what it has spent if that is complete.
     async fn fetch(
         &self,
-        hash: &[u8; 32],
-    ) -> Result<Option<(StoredKey, Option<Spending>, Timestamp)>, StoreError> {
-        let Some(found) = self.store.key(hash).await? else {
+        found: impl Future<Output = Result<Option<StoredKey>, StoreError>>,
+    ) -> Result<Option<FetchedKey>, StoreError> {
+        let Some(found) = found.await? else {
             return Ok(None);
         };
         let (id, now) = (&found.id, Timestamp::now());
@@ -158,6 +184,20 @@ impl Keyring {
         Ok(Some((found, Some(spent), now)))
     }
 
+    /// Caches a key that was fetched with what it has spent, under the hash of this secret of it.
+    fn insert_fetched(
+        &self,
+        runtime: &Runtime,
+        (found, spent, now): FetchedKey,
+        hash: &[u8; 32],
+    ) -> Option<CachedKey> {
+        let cached = self.insert(runtime, found, hash)?;
+        if let Some(spent) = spent {
+            cached.key.account.load_spent(spent, now);
+        }
+        Some(cached)
+    }
+
     /// Caches a key that was looked up, unless a later change of it is cached already.
     fn insert(&self, runtime: &Runtime, found: StoredKey, hash: &[u8; 32]) -> Option<CachedKey> {
         let mut keys = self
@@ -165,6 +205,7 @@ impl Keyring {
             .write()
             .unwrap_or_else(PoisonError::into_inner);
         if found.revision > keys.revision {
+            self.share_queries(&found);
             keys.put(found, runtime);
         }
         keys.by_hash.get(hash).cloned()
@@ -189,14 +230,21 @@ impl Keyring {
         for change in changes {
             keys.revision = change.revision;
             if change.revoked.is_some() || change.is_disabled {
+                self.store.share_queries(&change.id, None);
                 keys.remove(&change.id);
                 continue;
             }
             if snapshot.key_names.contains(change.settings.name.as_str()) {
                 warn_shadowed(&change.settings.name);
             }
+            self.share_queries(&change);
             keys.put(change, runtime);
         }
+    }
+
+    fn share_queries(&self, key: &StoredKey) {
+        let account = key.person_account.as_deref();
+        self.store.share_queries(&key.id, account);
     }
 
     async fn open_accounts(&self, runtime: &Runtime) -> Result<(), StoreError> {
@@ -301,7 +349,8 @@ impl CachedKeys {
     fn put(&mut self, found: StoredKey, runtime: &Runtime) {
         self.remove(&found.id);
         let (sha256, expires, previous) = (found.settings.sha256, found.expires, found.previous);
-        let key = Arc::new(Key::build(found.id, found.settings, &runtime.state));
+        let (account, settings) = (found.person_account, found.settings);
+        let key = Arc::new(Key::build(found.id, account, settings, &runtime.state));
         let hashes = [Some(sha256), previous.map(|previous| previous.sha256)];
         self.hashes.insert(key.id.clone(), hashes);
         if let Some(previous) = previous {
@@ -333,7 +382,7 @@ impl CachedKeys {
 mod tests {
     use super::*;
     use crate::config;
-    use crate::store::{AuditEntry, KeyChange};
+    use crate::store::{AuditEntry, KeyChange, NewPerson, PersonRole};
 
     /// A store in a new folder, its keyring, and the runtime of both.
     async fn open() -> (tempfile::TempDir, Store, Keyring, Runtime) {
@@ -360,6 +409,94 @@ mod tests {
         let late = keyring.look_up(&runtime, &snapshot, &hash).await;
         let (first, late) = (first.expect("a key"), late.expect("a key"));
         assert!(Arc::ptr_eq(&first, &late));
+    }
+
+    /// An image task waits while its key gets another secret.
+    #[tokio::test]
+    async fn a_task_finds_its_key_whatever_the_secret_is_now() {
+        let (_folder, store, keyring, runtime) = open().await;
+        let created = store.create_key("dev", &KeyChange::default()).await;
+        let (created, _) = created.expect("a key");
+        let task = super::super::TaskKey {
+            id: created.id.clone(),
+            hash: created.settings.sha256,
+        };
+        let snapshot = runtime.snapshot();
+        let find = async || match super::super::reauthenticate(&snapshot, Some(&keyring), &task) {
+            Ok(super::super::KeyLookup::Found(key)) => Ok(key),
+            Ok(super::super::KeyLookup::UnknownId(id)) => {
+                keyring.look_up_id(&runtime, &snapshot, &id).await
+            }
+            Ok(_) => panic!("it is not asked for by its id"),
+            Err(api_error) => Err(api_error),
+        };
+        let entry = AuditEntry::default();
+        for _ in 0..2 {
+            // Without any overlap: the old secret is over at once.
+            store.rotate_key(&task.id, 1, &entry).await.expect("it");
+            assert_eq!(*find().await.expect("the key").id, *task.id);
+            keyring.sync(&runtime).await.expect("synced");
+            assert_eq!(*find().await.expect("the key").id, *task.id);
+        }
+        let revoked = store.revoke_owned_key(&task.id, &entry).await;
+        revoked.expect("revoked");
+        keyring.sync(&runtime).await.expect("synced");
+        let refused = find().await.err().expect("no key");
+        assert_eq!(refused.kind, ApiErrorKind::Unauthenticated);
+    }
+
+    #[tokio::test]
+    async fn the_keys_of_a_person_have_one_share_together() {
+        let (_folder, store, keyring, runtime) = open().await;
+        let person = NewPerson {
+            handle: "ada".to_owned(),
+            display: "Ada".to_owned(),
+            email: None,
+            is_verified: false,
+            password: None,
+            role: PersonRole::Member,
+        };
+        let entry = AuditEntry::default();
+        store
+            .create_person(&person, &entry)
+            .await
+            .expect("a person");
+        let mut hashes = Vec::new();
+        for (name, account) in [
+            ("ada/one", Some("ada")),
+            ("ada/two", Some("ada")),
+            ("batch", None),
+            ("web", None),
+        ] {
+            let change = KeyChange {
+                account: account.map(str::to_owned),
+                ..KeyChange::default()
+            };
+            let created = store.create_key(name, &change).await.expect("a key");
+            hashes.push(created.0.settings.sha256);
+        }
+        let snapshot = runtime.snapshot();
+        // Looked up one by one, and then all of them by their changes.
+        for is_synced in [false, true] {
+            if is_synced {
+                keyring.sync(&runtime).await.expect("synced");
+            }
+            let mut keys = Vec::new();
+            for hash in &hashes {
+                let key = keyring.look_up(&runtime, &snapshot, hash).await;
+                keys.push(key.expect("a key"));
+            }
+            let [one, two, batch, web] = &keys[..] else {
+                panic!("four keys");
+            };
+            assert!(Arc::ptr_eq(&one.share, &two.share));
+            assert_eq!(one.owner_id, two.owner_id);
+            assert!(!Arc::ptr_eq(&one.limiter, &two.limiter));
+            // The operator has made these, in one account.
+            assert!(!Arc::ptr_eq(&batch.share, &web.share));
+            assert!(!Arc::ptr_eq(&batch.share, &one.share));
+            assert_eq!(batch.owner_id, batch.id);
+        }
     }
 
     #[tokio::test]

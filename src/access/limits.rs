@@ -162,7 +162,7 @@ fn admit_globally(
     key: &Key,
 ) -> Result<GlobalPermit, ApiError> {
     let limit = snapshot.server.max_in_flight;
-    let permit = runtime.state.admit(limit, &key.limiter, Instant::now());
+    let permit = runtime.state.admit(limit, &key.share, Instant::now());
     permit.ok_or_else(|| {
         let message = "the gateway is serving as many requests as it may; try again";
         retry_after(ApiError::new(ApiErrorKind::Overloaded, message), RETRY_SOON)

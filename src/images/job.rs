@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageJob {
     pub path: String,
-    /// The hash of the client's key.
+    /// The hash of the secret that the client sent. The key goes by its id, since its secret may be another by now; a task of
+    /// an earlier version may know nothing else.
     pub key: [u8; 32],
     /// The origin under which the client reached the gateway, like `https://gateway.example`.
     pub origin: String,

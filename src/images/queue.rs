@@ -45,11 +45,11 @@ pub struct TaskQueue {
 /// Generates the images of a task.
 #[async_trait]
 pub trait ImageWorker: Send + Sync + 'static {
-    /// Takes one of the requests that the key of the job may have at once. `None`: all of them are taken.
-    async fn start(&self, job: &ImageJob) -> Option<ConcurrencyPermit>;
+    /// Takes one of the requests that the key of the task may have at once. `None`: all of them are taken.
+    async fn start(&self, task: &ImageTask, job: &ImageJob) -> Option<ConcurrencyPermit>;
 
-    /// Runs the job. `None`: it was stopped, or another process must run it again.
-    async fn generate(&self, task: &str, job: ImageJob, stop: &Notify) -> Option<TaskResult>;
+    /// Runs the job of a task. `None`: it was stopped, or another process must run it again.
+    async fn generate(&self, task: &ImageTask, job: ImageJob, stop: &Notify) -> Option<TaskResult>;
 }
 
 /// The response to the request of a task.
@@ -177,7 +177,7 @@ impl TaskQueue {
             let Some(job) = ImageJob::decode(&task.request) else {
                 continue;
             };
-            let Some(permit) = worker.start(&job).await else {
+            let Some(permit) = worker.start(&task, &job).await else {
                 let queued = self.tasks.update(&task.id, TaskProgress::Queued).await;
                 if let Err(api_error) = queued {
                     log::warn!("image task {}: {}", task.id, api_error.message);
@@ -199,7 +199,7 @@ impl TaskQueue {
     ) {
         let stop = Arc::new(Notify::new());
         self.running().insert(task.id.clone(), stop.clone());
-        let work = worker.generate(&task.id, job, &stop);
+        let work = worker.generate(&task, job, &stop);
         let result = self.supervise(work, &task, &stop).await;
         self.running().remove(&task.id);
         drop(permit);

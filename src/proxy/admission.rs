@@ -45,7 +45,7 @@ impl Gateway {
         let query = query.filter(|_| endpoint.key_in_query());
         let keyring = self.keyring.as_deref();
         let caller = match ctx.client.task_key() {
-            Some(hash) => access::reauthenticate(&ctx.snapshot, keyring, hash)?,
+            Some(key) => access::reauthenticate(&ctx.snapshot, keyring, key)?,
             None => access::authenticate(&ctx.snapshot, keyring, &header.headers, query)?,
         };
         Ok((endpoint, Some(caller)))
@@ -117,8 +117,11 @@ impl Gateway {
             (KeyLookup::Unknown(hash), Some(keyring)) => {
                 Box::pin(keyring.look_up(&self.runtime, snapshot, &hash)).await
             }
+            (KeyLookup::UnknownId(id), Some(keyring)) => {
+                Box::pin(keyring.look_up_id(&self.runtime, snapshot, &id)).await
+            }
             (KeyLookup::Found(key), _) => Ok(key),
-            (KeyLookup::Unknown(_) | KeyLookup::Wrong, _) => Err(access::invalid_key()),
+            _ => Err(access::invalid_key()),
         }
     }
 

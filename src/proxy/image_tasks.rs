@@ -15,9 +15,9 @@ use super::context::RequestContext;
 use super::endpoint::ImageTaskAction;
 use super::gateway::Gateway;
 use super::{image_files, large_body, local, request_body};
-use crate::access::{self, ConcurrencyPermit};
+use crate::access::{self, ConcurrencyPermit, TaskKey};
 use crate::formats::HeaderFields;
-use crate::images::{self, ImageJob, ImageWorker, TaskResult};
+use crate::images::{self, ImageJob, ImageTask, ImageWorker, TaskResult};
 use crate::model::{ApiError, Format};
 
 /// How much is buffered between the two ends of a task's request.
@@ -75,7 +75,7 @@ impl Gateway {
         &self,
         session: &Session,
         ctx: &mut RequestContext,
-    ) -> Result<images::ImageTask, ApiError> {
+    ) -> Result<ImageTask, ApiError> {
         let (Some(request), Some(key)) = (ctx.route.request(), ctx.client.key().cloned()) else {
             return Err(ApiError::invalid("nothing is asked for"));
         };
@@ -123,14 +123,15 @@ impl Gateway {
     async fn serve_task(
         &self,
         server: DuplexStream,
-        task: &str,
+        task: &ImageTask,
         job: &ImageJob,
     ) -> Box<RequestContext> {
         let mut session = Session::new_h1(Box::new(server));
         let mut ctx = self.new_ctx();
         // The id is the same whenever the task is started: nothing of it is paid for twice.
-        let request_id = format!("req_{}", task.trim_start_matches("task_"));
-        ctx.client.run_task(request_id, job.key, job.origin.clone());
+        let request_id = format!("req_{}", task.id.trim_start_matches("task_"));
+        let key = TaskKey::new(task, job);
+        ctx.client.run_task(request_id, key, job.origin.clone());
         let outcome = match session.read_request().await {
             Ok(true) => self.request_filter(&mut session, &mut ctx).await,
             Ok(false) => Error::e_explain(ErrorType::ConnectionClosed, "nothing was asked")
@@ -148,9 +149,10 @@ impl Gateway {
 
 #[async_trait]
 impl ImageWorker for Gateway {
-    async fn start(&self, job: &ImageJob) -> Option<ConcurrencyPermit> {
+    async fn start(&self, task: &ImageTask, job: &ImageJob) -> Option<ConcurrencyPermit> {
         let snapshot = self.runtime.snapshot();
-        let caller = access::reauthenticate(&snapshot, self.keyring.as_deref(), job.key);
+        let key = TaskKey::new(task, job);
+        let caller = access::reauthenticate(&snapshot, self.keyring.as_deref(), &key);
         let key = match caller {
             Ok(caller) => self.look_up(&snapshot, caller).await,
             Err(api_error) => Err(api_error),
@@ -165,7 +167,7 @@ impl ImageWorker for Gateway {
         }
     }
 
-    async fn generate(&self, task: &str, job: ImageJob, stop: &Notify) -> Option<TaskResult> {
+    async fn generate(&self, task: &ImageTask, job: ImageJob, stop: &Notify) -> Option<TaskResult> {
         let (client, server) = duplex(PIPE);
         let sending = async {
             // Without a client its request ends as any other does whose client has left.
@@ -184,6 +186,15 @@ impl ImageWorker for Gateway {
             body,
             in_flight,
         })
+    }
+}
+
+impl TaskKey {
+    fn new(task: &ImageTask, job: &ImageJob) -> TaskKey {
+        TaskKey {
+            id: task.key.clone(),
+            hash: job.key,
+        }
     }
 }
 

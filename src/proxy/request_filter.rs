@@ -72,7 +72,7 @@ impl Gateway {
             Err(api_error) => return Err(ctx.set_error(api_error)),
         };
         if let Some(key) = ctx.client.key() {
-            ctx.route.body_memory = self.runtime.state.body_memory(&key.limiter);
+            ctx.route.body_memory = self.runtime.state.body_memory(&key.share);
         }
         let Endpoint::Model {
             operation,

@@ -129,7 +129,7 @@ impl Gateway {
         let Some(attempt) = ctx.route.current() else {
             return Error::e_explain(ErrorType::InternalError, "no attempt is under way");
         };
-        let key = ctx.client.key().map(|key| key.id.clone());
+        let key = ctx.client.key().map(|key| key.owner_id.clone());
         let key = key.unwrap_or_else(|| "".into());
         let upstream = &attempt.upstream;
         if let Some(permit) = upstream.load.try_acquire(&upstream.concurrency, &key) {

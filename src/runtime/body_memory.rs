@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::KeyLimiter;
+use super::OwnerShare;
 
 /// The memory that all bodies take.
 #[derive(Debug, Default)]
@@ -14,7 +14,7 @@ pub struct BodyMemory {
 /// The memory of a request and its response, counted until this is dropped.
 #[derive(Default)]
 pub struct BodyMemoryShare {
-    counted_in: Option<(Arc<BodyMemory>, Arc<KeyLimiter>)>,
+    counted_in: Option<(Arc<BodyMemory>, Arc<OwnerShare>)>,
     bytes: usize,
     /// How much of it the response takes.
     response: usize,
@@ -30,7 +30,7 @@ pub enum NoBodyMemory {
 }
 
 impl BodyMemoryShare {
-    pub(super) const fn new(memory: Arc<BodyMemory>, key: Arc<KeyLimiter>) -> BodyMemoryShare {
+    pub(super) const fn new(memory: Arc<BodyMemory>, key: Arc<OwnerShare>) -> BodyMemoryShare {
         BodyMemoryShare {
             counted_in: Some((memory, key)),
             bytes: 0,
@@ -52,7 +52,7 @@ impl BodyMemoryShare {
         };
         let of_all = |used: usize| used.checked_add(more).filter(|used| *used <= limit);
         count(&memory.used, of_all).map_err(|_| NoBodyMemory::Full)?;
-        if count(key.body_bytes(), of_key).is_err() {
+        if count(&key.body_bytes, of_key).is_err() {
             memory.used.fetch_sub(more, Ordering::AcqRel);
             return Err(NoBodyMemory::KeyShare);
         }
@@ -85,7 +85,7 @@ impl BodyMemoryShare {
             return;
         };
         memory.used.fetch_sub(less, Ordering::AcqRel);
-        key.body_bytes().fetch_sub(less, Ordering::AcqRel);
+        key.body_bytes.fetch_sub(less, Ordering::AcqRel);
         self.bytes = bytes;
     }
 }
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn the_bodies_of_one_key_leave_half_to_others() {
         let memory = Arc::new(BodyMemory::default());
-        let key = Arc::new(KeyLimiter::default());
+        let key = Arc::new(OwnerShare::default());
         let share = || BodyMemoryShare::new(memory.clone(), key.clone());
         let (mut first, mut second) = (share(), share());
         assert_eq!(first.grow_to(30, 100), Ok(()));
@@ -156,7 +156,7 @@ mod tests {
         // Alone it may have all of it.
         assert_eq!(second.grow_to(100, 100), Ok(()));
         drop(second);
-        assert_eq!(key.body_bytes().load(Ordering::Acquire), 0);
+        assert_eq!(key.body_bytes.load(Ordering::Acquire), 0);
         assert_eq!(memory.used.load(Ordering::Acquire), 0);
     }
 }

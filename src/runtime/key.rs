@@ -6,7 +6,7 @@ use globset::{Glob, GlobSet, GlobSetBuilder};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
-use super::{Account, Cap, KeyLimiter, RuntimeState};
+use super::{Account, Cap, KeyLimiter, OwnerShare, RuntimeState};
 use crate::config::{self, Limits};
 
 /// An API key and its limits.
@@ -24,6 +24,9 @@ pub struct Key {
     /// `None`: unlimited quota.
     pub cap: Option<Cap>,
     pub account: Arc<Account>,
+    /// Whose share of what all keys have together it takes: that of the person whose account it belongs to, or its own.
+    pub owner_id: Arc<str>,
+    pub share: Arc<OwnerShare>,
 }
 
 /// Keeps the ids of keys apart from the hashes of their secrets.
@@ -46,11 +49,16 @@ pub fn config_key_id(sha256: &[u8; 32]) -> String {
 impl Key {
     /// Builds a key of the config. It is another key when it has another secret.
     pub fn of_config(settings: config::KeyConfig, state: &RuntimeState) -> Key {
-        Key::build(config_key_id(&settings.sha256), settings, state)
+        Key::build(config_key_id(&settings.sha256), None, settings, state)
     }
 
-    /// Builds a key with this id.
-    pub fn build(id: String, settings: config::KeyConfig, state: &RuntimeState) -> Key {
+    /// Builds a key with this id. `account`: the id of the account of the person that it belongs to.
+    pub fn build(
+        id: String,
+        account: Option<String>,
+        settings: config::KeyConfig,
+        state: &RuntimeState,
+    ) -> Key {
         let is_all = |globs: &Vec<String>| globs.iter().any(|glob| glob == "*");
         let is_restricted = settings.models.as_ref().is_some_and(|globs| !is_all(globs));
         let models = settings.models.map(|globs| {
@@ -61,7 +69,10 @@ impl Key {
             // The config was checked; a set that cannot be built must not open every model.
             set.build().unwrap_or_else(|_| GlobSet::empty())
         });
+        let owner_id = account.unwrap_or_else(|| id.clone());
         Key {
+            share: state.share(&owner_id),
+            owner_id: owner_id.into(),
             limiter: state.limiter(&id),
             cap: settings.spending_cap.map(|cap| Cap {
                 amount: cap.money,

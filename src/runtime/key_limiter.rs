@@ -1,6 +1,6 @@
 //! The rate limiter of a key: token buckets for requests and tokens per minute, and a limit of concurrent requests.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -14,12 +14,6 @@ const MINUTE: f64 = 60.0;
 pub struct KeyLimiter {
     buckets: Mutex<Buckets>,
     in_flight: AtomicU64,
-    /// The requests that count towards the limit of all keys.
-    pub(super) admitted: AtomicU64,
-    /// The memory that the bodies of its requests take.
-    body_bytes: AtomicUsize,
-    /// The requests that are finished though their clients have left.
-    left: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -44,19 +38,6 @@ pub enum LimitReached {
     Concurrency,
 }
 
-/// How many requests of one key are finished at once though their clients have left: they take places that others need.
-const MAX_LEFT: usize = 32;
-
-/// One request that is finished without its client.
-#[must_use = "the request counts as ended when this is dropped"]
-pub struct LeftPermit(Arc<KeyLimiter>);
-
-impl Drop for LeftPermit {
-    fn drop(&mut self) {
-        self.0.left.fetch_sub(1, Ordering::AcqRel);
-    }
-}
-
 /// One request of a key being served; it counts towards the concurrency limit until it is dropped.
 #[must_use = "the request counts as ended when this is dropped"]
 pub struct KeyPermit(Arc<KeyLimiter>);
@@ -68,10 +49,6 @@ impl Drop for KeyPermit {
 }
 
 impl KeyLimiter {
-    pub(super) const fn body_bytes(&self) -> &AtomicUsize {
-        &self.body_bytes
-    }
-
     /// Admits one request, or returns the limit that is reached. A refused request takes nothing.
     pub fn admit(
         self: &Arc<KeyLimiter>,
@@ -86,15 +63,6 @@ impl KeyLimiter {
         let permit = KeyPermit(self.clone());
         self.admit_rates(limits, now)?;
         Ok(permit)
-    }
-
-    /// Lets one more request be finished without its client; `None`: there are as many as may be.
-    pub fn admit_left(self: &Arc<KeyLimiter>) -> Option<LeftPermit> {
-        let below = |count: usize| (count < MAX_LEFT).then_some(count + 1);
-        let counted = self
-            .left
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, below);
-        counted.ok().map(|_| LeftPermit(self.clone()))
     }
 
     /// Admits one request by the limits per minute alone.

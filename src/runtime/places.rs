@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::KeyLimiter;
+use super::OwnerShare;
 
 /// How long places that come free are kept for keys that have few. Clients that were refused try again sooner.
 const CLAIM: Duration = Duration::from_secs(10);
@@ -21,7 +21,7 @@ pub(super) struct Places {
 #[must_use = "the request counts as ended when this is dropped"]
 pub struct GlobalPermit {
     places: Arc<Places>,
-    key: Arc<KeyLimiter>,
+    key: Arc<OwnerShare>,
 }
 
 impl Drop for GlobalPermit {
@@ -35,7 +35,7 @@ impl Places {
     pub(super) fn admit(
         self: &Arc<Places>,
         limit: Option<u64>,
-        key: &Arc<KeyLimiter>,
+        key: &Arc<OwnerShare>,
         now: Instant,
     ) -> Option<GlobalPermit> {
         let limit = limit.unwrap_or(u64::MAX);
@@ -81,7 +81,7 @@ mod tests {
         let places = Arc::new(Places::default());
         let (greedy, other) = (Arc::default(), Arc::default());
         let start = Instant::now();
-        let admit = |key: &Arc<KeyLimiter>, now| places.admit(Some(4), key, now);
+        let admit = |key: &Arc<OwnerShare>, now| places.admit(Some(4), key, now);
         let mut held: Vec<_> = (0..4).map(|_| admit(&greedy, start)).collect();
         assert!(held.iter().all(Option::is_some));
         assert!(admit(&greedy, start).is_none());
@@ -131,7 +131,7 @@ mod tests {
     fn places_are_counted_under_concurrency() {
         const LIMIT: u64 = 8;
         let places = Arc::new(Places::default());
-        let keys: [Arc<KeyLimiter>; 2] = [Arc::default(), Arc::default()];
+        let keys: [Arc<OwnerShare>; 2] = [Arc::default(), Arc::default()];
         let now = Instant::now();
         std::thread::scope(|scope| {
             for number in 0..8 {

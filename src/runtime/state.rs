@@ -9,7 +9,7 @@ use std::time::Instant;
 use super::body_memory::{BodyMemory, BodyMemoryShare};
 use super::credential::{FetchedCredential, FetchedCredentials};
 use super::places::{GlobalPermit, Places};
-use super::{Account, DiscoveredModels, Health, KeyLimiter, UpstreamLoad};
+use super::{Account, DiscoveredModels, Health, KeyLimiter, OwnerShare, UpstreamLoad};
 use crate::config::CredentialSource;
 
 #[derive(Default)]
@@ -17,6 +17,7 @@ pub struct RuntimeState {
     loads: StateMap<String>,
     healths: StateMap<(String, String), Health>,
     limiters: StateMap<String, KeyLimiter>,
+    shares: StateMap<String, OwnerShare>,
     accounts: StateMap<String, Account>,
     credentials: FetchedCredentials,
     discovered: StateMap<String, DiscoveredModels>,
@@ -84,6 +85,10 @@ impl RuntimeState {
         self.limiters.get(key_id.to_owned())
     }
 
+    pub(super) fn share(&self, owner_id: &str) -> Arc<OwnerShare> {
+        self.shares.get(owner_id.to_owned())
+    }
+
     pub(super) fn account(&self, key_id: &str) -> Arc<Account> {
         self.accounts.get(key_id.to_owned())
     }
@@ -93,9 +98,9 @@ impl RuntimeState {
         self.accounts.find(key_id)
     }
 
-    /// The memory of one more body, of a request of the key with this limiter.
-    pub fn body_memory(&self, key: &Arc<KeyLimiter>) -> BodyMemoryShare {
-        BodyMemoryShare::new(self.body_memory.clone(), key.clone())
+    /// The memory of one more body, of a request of this owner.
+    pub fn body_memory(&self, owner: &Arc<OwnerShare>) -> BodyMemoryShare {
+        BodyMemoryShare::new(self.body_memory.clone(), owner.clone())
     }
 
     /// Called when a snapshot has been replaced.
@@ -103,6 +108,7 @@ impl RuntimeState {
         self.loads.remove_unused();
         self.healths.remove_unused();
         self.limiters.remove_unused();
+        self.shares.remove_unused();
         self.discovered.remove_unused();
         // A key that is removed and added again keeps what it has spent.
         self.accounts
@@ -115,14 +121,14 @@ impl RuntimeState {
         let _ = self.default_places.set(places);
     }
 
-    /// Admits one more request of a key; `None`: all keys together have reached the limit, or other keys wait for a place.
+    /// Admits one more request of an owner; `None`: all together have reached the limit, or others wait for a place.
     pub fn admit(
         &self,
         limit: Option<u64>,
-        key: &Arc<KeyLimiter>,
+        owner: &Arc<OwnerShare>,
         now: Instant,
     ) -> Option<GlobalPermit> {
         let limit = limit.or_else(|| self.default_places.get().copied());
-        self.places.admit(limit, key, now)
+        self.places.admit(limit, owner, now)
     }
 }

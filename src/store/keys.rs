@@ -24,7 +24,8 @@ pub(super) const CHANNEL: &str = "omniglot_keys";
 
 pub(super) const COLUMNS: &str = "SELECT keys.id, keys.name, accounts.name, sha256, prefix, spending_cap, reset, models, \
      requests_per_minute, tokens_per_minute, concurrency, keys.created, expires, revoked, revision, \
-     previous_sha256, previous_until, made_by, accounts.disabled \
+     previous_sha256, previous_until, made_by, accounts.disabled, \
+     CASE accounts.kind WHEN 'person' THEN accounts.id END \
      FROM keys JOIN accounts ON accounts.id = keys.account";
 
 #[derive(Debug, Clone)]
@@ -47,6 +48,8 @@ pub struct StoredKey {
     pub made_by: Option<String>,
     /// Its account is disabled, and so is the key.
     pub is_disabled: bool,
+    /// The id of its account, if that belongs to one person.
+    pub person_account: Option<String>,
 }
 
 /// The hash of a secret that was replaced, and until when it works, in milliseconds since 1970.
@@ -121,6 +124,7 @@ impl Store {
             previous: None,
             made_by: made_by.map(str::to_owned),
             is_disabled: false,
+            person_account: None,
         };
         key.apply(change)?;
         if by_name(transaction, name).await?.is_some() {
@@ -389,6 +393,7 @@ impl StoredKey {
             previous: previous.transpose()?,
             made_by: row.try_get(17)?,
             is_disabled: disabled.is_some(),
+            person_account: row.try_get(19)?,
         })
     }
 }

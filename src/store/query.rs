@@ -10,8 +10,13 @@ use super::error::StoreError;
 const QUERY_TIMEOUT: Duration = Duration::from_secs(3);
 
 impl Store {
-    /// Runs a query of a key, or of the gateway itself if the owner is empty, within the time limit; few of one key run
-    /// at once. Its failure is logged; queries that are refused after an outage are not.
+    /// Counts the queries of a key as those of a person's account; `None`: as its own.
+    pub fn share_queries(&self, key: &str, account: Option<&str>) {
+        self.queries.shares.set_account(key, account);
+    }
+
+    /// Runs a query of a key, or of the gateway itself if the owner is empty, within the time limit; few of one key, or of
+    /// the keys of one person, run at once. Its failure is logged; queries that are refused after an outage are not.
     pub async fn query<T>(
         &self,
         owner: &str,
@@ -21,6 +26,8 @@ impl Store {
         if state.is_left_alone(milliseconds_now()) {
             return Err(StoreError::Unavailable);
         }
+        let account = state.shares.account(owner);
+        let owner = account.as_deref().unwrap_or(owner);
         let mut started = None;
         let bounded = async {
             let _share = match owner.is_empty() {

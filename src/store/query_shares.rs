@@ -1,16 +1,20 @@
-//! How many queries of one owner are with the store at once, so that one key never holds all of its connections.
+//! How many queries of one owner are with the store at once, so that nobody ever holds all of its connections.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// A quarter of the connections.
 const QUERIES_AT_ONCE: usize = 2;
 
-/// The owners that have queries now.
+/// The owners that have queries now, and who owns the keys of people.
 #[derive(Default)]
-pub(super) struct QueryShares(Mutex<HashMap<String, Arc<Semaphore>>>);
+pub(super) struct QueryShares {
+    running: Mutex<HashMap<String, Arc<Semaphore>>>,
+    /// The account of a key by its id, where one person may have several keys.
+    accounts: RwLock<HashMap<String, Arc<str>>>,
+}
 
 /// One query of an owner; the next one goes on when this is dropped.
 pub(super) struct QueryShare<'a> {
@@ -21,6 +25,23 @@ pub(super) struct QueryShare<'a> {
 }
 
 impl QueryShares {
+    /// Notes to whose account a key belongs; `None`: it is its own owner.
+    pub(super) fn set_account(&self, key: &str, account: Option<&str>) {
+        let accounts = self.accounts.write();
+        let mut accounts = accounts.unwrap_or_else(PoisonError::into_inner);
+        match account {
+            Some(account) => accounts.insert(key.to_owned(), account.into()),
+            None => accounts.remove(key),
+        };
+    }
+
+    /// Returns the account whose queries those of a key are, if it is one of a person.
+    pub(super) fn account(&self, key: &str) -> Option<Arc<str>> {
+        let accounts = self.accounts.read();
+        let accounts = accounts.unwrap_or_else(PoisonError::into_inner);
+        accounts.get(key).cloned()
+    }
+
     /// Waits until the owner has fewer queries than it may.
     pub(super) async fn acquire<'a>(&'a self, owner: &'a str) -> QueryShare<'a> {
         let of_owner = {
@@ -40,7 +61,7 @@ impl QueryShares {
     }
 
     fn owners(&self) -> MutexGuard<'_, HashMap<String, Arc<Semaphore>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -77,6 +98,18 @@ mod tests {
         assert!(third.is_some());
         drop((second, third, other));
         assert!(shares.owners().is_empty());
+    }
+
+    #[test]
+    fn the_queries_of_a_person_are_those_of_one_account() {
+        let shares = QueryShares::default();
+        assert_eq!(shares.account("one"), None);
+        shares.set_account("one", Some("ada"));
+        shares.set_account("two", Some("ada"));
+        assert_eq!(shares.account("one"), shares.account("two"));
+        assert_eq!(shares.account("one").as_deref(), Some("ada"));
+        shares.set_account("one", None);
+        assert_eq!(shares.account("one"), None);
     }
 
     #[tokio::test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::access::{Admission, ConcurrencyPermit};
+use crate::access::{Admission, ConcurrencyPermit, TaskKey};
 use crate::formats::Codec;
 use crate::model::Format;
 use crate::runtime::{Key, LeftPermit};
@@ -35,7 +35,7 @@ pub(in crate::proxy) struct ClientState {
 
 /// An image task that runs: its request was admitted when it was created.
 struct TaskOrigin {
-    key_hash: [u8; 32],
+    key: TaskKey,
     /// Scheme and host that the task's client used for the gateway.
     base_url: String,
 }
@@ -64,11 +64,11 @@ impl ClientState {
     pub(in crate::proxy) fn run_task(
         &mut self,
         request_id: String,
-        key_hash: [u8; 32],
+        key: TaskKey,
         base_url: String,
     ) {
         self.request_id = request_id;
-        self.task = Some(TaskOrigin { key_hash, base_url });
+        self.task = Some(TaskOrigin { key, base_url });
     }
 
     /// Whether this is the request of an image task that runs.
@@ -76,8 +76,8 @@ impl ClientState {
         self.task.is_some()
     }
 
-    pub(in crate::proxy) fn task_key(&self) -> Option<[u8; 32]> {
-        self.task.as_ref().map(|task| task.key_hash)
+    pub(in crate::proxy) fn task_key(&self) -> Option<&TaskKey> {
+        self.task.as_ref().map(|task| &task.key)
     }
 
     pub(in crate::proxy) fn task_base_url(&self) -> Option<&str> {
@@ -175,8 +175,8 @@ impl ClientState {
         if self.left_permit.is_some() {
             return true;
         }
-        let limiter = self.key.as_ref().map(|key| &key.limiter);
-        self.left_permit = limiter.and_then(|limiter| limiter.admit_left());
+        let share = self.key.as_ref().map(|key| &key.share);
+        self.left_permit = share.and_then(|share| share.admit_left());
         self.is_given_up = self.left_permit.is_none();
         !self.is_given_up
     }
