@@ -33,8 +33,21 @@ impl KeyGlob {
         })
     }
 
-    /// The numbers of the models that a key with this glob can use. For an id with a `*` this is a guess that errs
+    /// Tells whether a key with this glob can use a model of this name. For a name with a `*` this is a guess that errs
     /// towards yes: both match some name if the beginning of one begins the other.
+    pub fn may_match(&self, name: &str) -> bool {
+        match (self, NamePattern::parse(name)) {
+            (KeyGlob::Name(own), None) => own == name,
+            (KeyGlob::Name(own), Some(pattern)) => own.starts_with(pattern.prefix()),
+            (KeyGlob::Glob { matcher, .. }, None) => matcher.is_match(name),
+            (KeyGlob::Glob { literal, .. }, Some(pattern)) => {
+                let prefix = pattern.prefix();
+                prefix.starts_with(literal.as_str()) || literal.starts_with(prefix)
+            }
+        }
+    }
+
+    /// The numbers of the models that a key with this glob can use, guessed in the same way.
     pub fn opened(&self, models: &[ModelConfig], names: &ModelNames) -> Vec<usize> {
         match self {
             KeyGlob::Name(name) => match names.find(name) {
@@ -50,13 +63,10 @@ impl KeyGlob {
                     opened.map(|(number, _)| number).collect()
                 }
             },
-            KeyGlob::Glob { matcher, literal } => {
+            KeyGlob::Glob { .. } => {
                 let may_match = |model: &ModelConfig| match NamePattern::parse(&model.id) {
-                    None => model.names().any(|name| matcher.is_match(name)),
-                    Some(pattern) => {
-                        pattern.prefix().starts_with(literal.as_str())
-                            || literal.starts_with(pattern.prefix())
-                    }
+                    None => model.names().any(|name| self.may_match(name)),
+                    Some(_) => self.may_match(&model.id),
                 };
                 let models = models.iter().enumerate();
                 let opened = models.filter(|(_, model)| may_match(model));

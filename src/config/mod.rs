@@ -7,6 +7,7 @@ mod demo;
 mod expand;
 mod key_globs;
 mod model_names;
+mod opened_models;
 mod parse;
 mod problem;
 mod providers;

@@ -1,10 +1,10 @@
 //! Warnings for settings that are valid but seldom intended, shown by `check` and at the start.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use super::check::{DeclaredModel, DeclaredNames};
 use super::key_globs::KeyGlob;
-use super::model_names::ModelNames;
+use super::opened_models::{LeftOutFallbacks, ModelPrices};
 use super::problem::{Position, Problems};
 use super::settings::{Config, KeyConfig, Limits, ModelConfig, UpstreamConfig};
 use super::table::Located;
@@ -14,8 +14,10 @@ use crate::model::Format;
 pub fn add_warnings(config: &Config, names: &DeclaredNames, warnings: &mut Problems) {
     absent(config, names, warnings);
     let prices = ModelPrices::of(config);
+    let mut left_out = LeftOutFallbacks::default();
     for (entry, name) in config.keys.iter().zip(&names.keys) {
-        for message in key(&prices, entry) {
+        let messages = key(&prices, entry).into_iter();
+        for message in messages.chain(left_out.of_key(&prices, entry)) {
             warnings.add(name.position, message);
         }
     }
@@ -162,92 +164,6 @@ fn key(prices: &ModelPrices<'_>, key: &KeyConfig) -> Vec<String> {
         ));
     }
     found
-}
-
-/// The models by name, and whether caps work with all of their prices, so that with thousands of keys and models not every
-/// key looks at every model.
-struct ModelPrices<'c> {
-    config: &'c Config,
-    names: ModelNames,
-    is_plain: bool,
-}
-
-impl<'c> ModelPrices<'c> {
-    fn of(config: &'c Config) -> ModelPrices<'c> {
-        let models = config.models.iter();
-        let currency =
-            |model: &'c ModelConfig| (!model.pricing.is_free()).then(|| model.pricing.currency());
-        // One currency for all models; `None` stands for free ones.
-        let currencies: HashSet<Option<&str>> = models.clone().map(currency).collect();
-        ModelPrices {
-            config,
-            names: ModelNames::new(models),
-            is_plain: currencies.len() < 2 && !currencies.contains(&None),
-        }
-    }
-
-    /// Warns of models without prices, and of several currencies, under one cap.
-    fn capped(&self, key: &KeyConfig) -> Vec<String> {
-        let mut found = Vec::new();
-        if self.is_plain {
-            return found;
-        }
-        let name = &key.name;
-        let (free, priced): (Vec<&ModelConfig>, Vec<&ModelConfig>) = self
-            .opened_by(key)
-            .into_iter()
-            .partition(|model| model.pricing.is_free());
-        if !free.is_empty() {
-            let free: Vec<&str> = free.iter().map(|model| model.id.as_str()).collect();
-            let free = free.join(", ");
-            found.push(format!(
-                "keys.{name}: its spending_cap does not see models without pricing: {free}"
-            ));
-        }
-        let mut currencies: Vec<&str> = priced
-            .iter()
-            .map(|model| model.pricing.currency())
-            .collect();
-        currencies.sort_unstable();
-        currencies.dedup();
-        if currencies.len() > 1 {
-            let currencies = currencies.join(", ");
-            found.push(format!(
-                "keys.{name}: its spending_cap adds up prices of several currencies as if they were one: {currencies}"
-            ));
-        }
-        found
-    }
-
-    /// The model that a fallback names.
-    fn find(&self, name: &str) -> Option<&'c ModelConfig> {
-        let found = self.names.find(name)?;
-        self.config.models.get(found.number)
-    }
-
-    /// The models that a key may spend on, fallbacks included, in the order of the file.
-    fn opened_by(&self, key: &KeyConfig) -> Vec<&'c ModelConfig> {
-        let models = &self.config.models;
-        let mut opened: BTreeSet<usize> = match &key.models {
-            None => (0..models.len()).collect(),
-            Some(globs) => {
-                let globs = globs.iter().filter_map(|glob| KeyGlob::parse(glob));
-                globs
-                    .flat_map(|glob| glob.opened(models, &self.names))
-                    .collect()
-            }
-        };
-        let mut waiting: Vec<usize> = opened.iter().copied().collect();
-        while let Some(number) = waiting.pop() {
-            let fallbacks = models[number].fallbacks.iter();
-            for found in fallbacks.filter_map(|name| self.names.find(name)) {
-                if opened.insert(found.number) {
-                    waiting.push(found.number);
-                }
-            }
-        }
-        opened.into_iter().map(|number| &models[number]).collect()
-    }
 }
 
 fn upstream(upstream: &UpstreamConfig) -> Vec<String> {
