@@ -28,8 +28,8 @@ const TOKENS_PER_IMAGE: u64 = 765;
 /// How many bytes of audio in base64 have as many tokens as one byte of text: a token is about a KiB.
 const AUDIO_BYTES: u64 = (1 << 10) / 3;
 
-/// The same of audio as it is.
-const RECORDING_BYTES: u64 = (1 << 10) / 4;
+/// The bytes of text that are a token.
+const BYTES_PER_TOKEN: u64 = 4;
 
 impl CountedText {
     const fn add(&mut self, weight: u64) {
@@ -101,9 +101,9 @@ impl ContentTokens {
             .add_bytes(string_length(raw).div_ceil(AUDIO_BYTES));
     }
 
-    /// Adds audio as it is.
-    pub const fn add_recording(&mut self, length: usize) {
-        let bytes = (length as u64).div_ceil(RECORDING_BYTES);
+    /// Adds audio as it is, of which so many bytes are a token.
+    pub const fn add_recording(&mut self, length: usize, bytes_per_token: u64) {
+        let bytes = (length as u64 * BYTES_PER_TOKEN).div_ceil(bytes_per_token);
         self.text.add_bytes(bytes);
     }
 

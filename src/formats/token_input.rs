@@ -12,6 +12,8 @@ pub struct InputSummary {
     pub repeated_bytes: u64,
     /// There may be input that is no text in the body.
     pub has_unseen: bool,
+    /// How many inputs there are, each of which may be as long as the model takes; 0 stands for one.
+    pub inputs: u64,
 }
 
 /// What an input has.
@@ -34,16 +36,24 @@ impl TokenInput {
 
     /// Summarizes the input that is written so.
     pub(super) fn summary(&self, written: &str) -> InputSummary {
+        let inputs = match self.has_other {
+            true => count_inputs(written),
+            false => self.inputs as u64,
+        };
+        let summary = InputSummary {
+            inputs,
+            ..InputSummary::default()
+        };
         match self.token_ids {
             _ if self.has_other => InputSummary {
                 has_unseen: true,
-                ..InputSummary::default()
+                ..summary
             },
-            0 => InputSummary::default(),
+            0 => summary,
             token_ids => InputSummary {
                 token_ids,
                 token_bytes: written.len() as u64,
-                ..InputSummary::default()
+                ..summary
             },
         }
     }
@@ -54,6 +64,31 @@ impl TokenInput {
             _ => self.has_other = true,
         }
         reader.skip()
+    }
+}
+
+/// Counts the inputs of a list; something else may have as many as it has texts.
+pub(super) fn count_inputs(written: &str) -> u64 {
+    let (mut reader, mut count) = (JsonReader::new(written), 0);
+    // What cannot be read no upstream reads either.
+    let _ = match reader.peek() {
+        Some(b'[') => reader.array(|reader| {
+            count += 1;
+            reader.skip()
+        }),
+        _ => count_texts(&mut reader, &mut count),
+    };
+    count.max(1)
+}
+
+fn count_texts(reader: &mut JsonReader<'_>, count: &mut u64) -> DecodeResult {
+    match reader.peek() {
+        Some(b'{') => reader.object(|reader, _| count_texts(reader, count)),
+        Some(b'[') => reader.array(|reader| count_texts(reader, count)),
+        first => {
+            *count += u64::from(first == Some(b'"'));
+            reader.skip()
+        }
     }
 }
 

@@ -115,8 +115,10 @@ struct MaxInput {
 fn max_input(estimate: BodyEstimate, attempt: &Attempt, client: Format) -> MaxInput {
     let is_unseen = estimate.has_unseen_input(attempt.upstream.format == client);
     let seen = estimate.max_tokens(attempt.settings.settings.max_image_tokens);
-    // An upstream refuses more than its model takes.
-    let tokens = match attempt.settings.settings.max_input_tokens {
+    // An upstream refuses more than its model takes, of each input.
+    let most = attempt.settings.settings.max_input_tokens;
+    let most = most.map(|most| most.saturating_mul(estimate.inputs()));
+    let tokens = match most {
         Some(most) if is_unseen => most,
         Some(most) => seen.min(most),
         None if is_unseen => seen.max(DEFAULT_INPUT_TOKENS),

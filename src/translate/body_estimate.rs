@@ -19,6 +19,8 @@ pub struct BodyEstimate {
     media: u64,
     /// Images that the upstream fetches.
     linked_images: u64,
+    /// How many inputs there are, where a request may have several; 0 stands for one.
+    inputs: u64,
     /// There is more input than the body holds, at an upstream of any format.
     has_unseen: bool,
     /// There may be more input than the body holds, at an upstream of the client's format: the body has
@@ -116,6 +118,7 @@ impl BodyEstimate {
                 .saturating_sub(summary.token_bytes)
                 .saturating_add(summary.repeated_bytes),
             token_ids: summary.token_ids,
+            inputs: summary.inputs,
             has_unseen: summary.has_unseen,
             ..BodyEstimate::default()
         }
@@ -132,6 +135,11 @@ impl BodyEstimate {
             has_unseen: media.has_unseen,
             ..BodyEstimate::default()
         }
+    }
+
+    /// Returns how many inputs there are, each of which may be as long as the model takes.
+    pub fn inputs(self) -> u64 {
+        self.inputs.max(1)
     }
 
     /// Tells whether an upstream may read more input than the body holds.

@@ -59,8 +59,8 @@ enum ResponseHandler {
     Stream(StreamTranslator),
     /// JSON in place of a stream, or anything else that is no response.
     Unexpected(UnexpectedBody),
-    /// Bytes that are not read.
-    Recording,
+    /// Bytes that are not read; so many of them are a token.
+    Recording(u64),
 }
 
 impl ResponseTranslator {
@@ -191,7 +191,7 @@ impl ResponseTranslator {
             ResponseHandler::Stream(stream) => stream.buffered(),
             ResponseHandler::ArrayPassthrough(_)
             | ResponseHandler::Unexpected(_)
-            | ResponseHandler::Recording => 0,
+            | ResponseHandler::Recording(_) => 0,
         };
         let event_stream = self.event_stream.as_ref();
         handled + event_stream.map_or(0, |stream| stream.buffered())
@@ -204,7 +204,7 @@ impl ResponseTranslator {
             ResponseHandler::Passthrough(_)
             | ResponseHandler::ArrayPassthrough(_)
             | ResponseHandler::Stream(_)
-            | ResponseHandler::Recording => ResponseMode::Stream,
+            | ResponseHandler::Recording(_) => ResponseMode::Stream,
         }
     }
 
@@ -220,7 +220,7 @@ impl ResponseTranslator {
             | ResponseHandler::Passthrough(_)
             | ResponseHandler::ArrayPassthrough(_)
             | ResponseHandler::Unexpected(_)
-            | ResponseHandler::Recording => None,
+            | ResponseHandler::Recording(_) => None,
         }
     }
 
@@ -261,7 +261,9 @@ impl ResponseTranslator {
                 stream.translate_chunk(&bytes, end, self.limit, &mut self.observer, chunk)
             }
             ResponseHandler::Unexpected(body) => body.push(bytes, end, &mut self.observer),
-            ResponseHandler::Recording => recording::push(bytes, end, &mut self.observer, chunk),
+            ResponseHandler::Recording(bytes_per_token) => {
+                recording::push(*bytes_per_token, bytes, end, &mut self.observer, chunk)
+            }
         };
         if let (Some(codec), Some(sent), true) =
             (self.conversation_codec, &mut *chunk, self.observer.ended)
@@ -273,7 +275,7 @@ impl ResponseTranslator {
                 }
                 ResponseHandler::ArrayPassthrough(_)
                 | ResponseHandler::Unexpected(_)
-                | ResponseHandler::Recording => None,
+                | ResponseHandler::Recording(_) => None,
             };
             // There is only one.
             self.conversation_codec = self
@@ -304,7 +306,7 @@ impl ResponseTranslator {
             | ResponseHandler::ArrayPassthrough(_)
             | ResponseHandler::Stream(_)
             | ResponseHandler::Unexpected(_)
-            | ResponseHandler::Recording => ChunkedBytes::default(),
+            | ResponseHandler::Recording(_) => ChunkedBytes::default(),
         }
     }
 
@@ -327,7 +329,7 @@ impl ResponseTranslator {
             ResponseHandler::Passthrough(_)
             | ResponseHandler::ArrayPassthrough(_)
             | ResponseHandler::Unexpected(_)
-            | ResponseHandler::Recording => None,
+            | ResponseHandler::Recording(_) => None,
         }
     }
 
@@ -342,7 +344,7 @@ impl ResponseTranslator {
 
     /// Tells whether an error can be told inside of the response: a recording has no place for one.
     pub const fn can_tell_error(&self) -> bool {
-        !matches!(self.handler, ResponseHandler::Recording)
+        !matches!(self.handler, ResponseHandler::Recording(_))
     }
 
     /// Encodes the error that ends a stream which cannot go on.
@@ -369,7 +371,7 @@ impl ResponseTranslator {
             }
             ResponseHandler::Json(_)
             | ResponseHandler::Unexpected(_)
-            | ResponseHandler::Recording => {}
+            | ResponseHandler::Recording(_) => {}
         }
         out.take()
     }
@@ -385,7 +387,7 @@ impl ResponseTranslator {
             ResponseHandler::Json(_)
             | ResponseHandler::ArrayPassthrough(_)
             | ResponseHandler::Unexpected(_)
-            | ResponseHandler::Recording => false,
+            | ResponseHandler::Recording(_) => false,
         };
         let mut out = SseWriter::default();
         if is_stream && !self.observer.ended {

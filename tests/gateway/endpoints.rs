@@ -257,3 +257,35 @@ async fn a_capped_completion_without_a_limit_gets_the_one_that_is_reserved() {
     );
     assert_eq!(response.header("x-omniglot-adjusted"), "max_tokens");
 }
+
+/// The model takes 300 tokens of each input, of which no more is known.
+#[tokio::test]
+async fn every_input_that_is_no_text_reserves_the_most_that_the_model_takes() {
+    let mock = Mock::start();
+    let keys = ", {name: capped, secret: key-capped, spending_cap: 1}";
+    let models = "  - {id: seer, features: [rerank, moderation, embedding], max_input_tokens: 300, pricing: {input: 1000}, \
+                  upstreams: [{name: chat}]}\n";
+    let config = config(mock.address, keys, models);
+    let image = json!({"image": "https://a.example/x.png"});
+    let part = json!({"type": "image_url", "image_url": {"url": "https://a.example/x.png"}});
+    let text = "x".repeat(400);
+    for (path, mut body, field, input) in [
+        ("rerank", json!({"query": "q"}), "documents", &image),
+        ("moderations", json!({}), "input", &part),
+        ("embeddings", json!({}), "input", &part),
+        ("embeddings", json!({}), "input", &json!(text)),
+    ] {
+        body["model"] = "seer".into();
+        let gateway = Gateway::start(&config);
+        for (inputs, is_refused) in [(4, true), (3, false)] {
+            body[field] = vec![input.clone(); inputs].into();
+            let request = client().post(gateway.url(&format!("/v1/{path}")));
+            let response = send(request.bearer_auth("key-capped").json(&body)).await;
+            let message = response.text();
+            assert_eq!(response.status == 429, is_refused, "{path}: {message}");
+            if is_refused {
+                assert!(message.contains("may cost 1.2"), "{path}: {message}");
+            }
+        }
+    }
+}

@@ -4,6 +4,7 @@ mod audio;
 mod completions;
 mod endpoint_fields;
 mod response;
+mod text_items;
 
 use std::sync::LazyLock;
 
@@ -16,7 +17,7 @@ use super::{
     InputSummary, ModelField, Observation, PassthroughEndpoint, RequestFindings, ResponseObserver,
     RoutingFields, decode_model_name, decode_unique_fields, set_model,
 };
-use crate::json::{Edit, FieldIndex, JsonReader, RawJson};
+use crate::json::{Edit, FieldIndex};
 use crate::model::{ApiError, Usage};
 
 use endpoint_fields::index_fields;
@@ -92,7 +93,8 @@ impl PassthroughEndpoint {
         match self {
             _ if self.takes_recording() => audio::summarize_form(body),
             PassthroughEndpoint::Completions => completions::summarize_input(body),
-            PassthroughEndpoint::Rerank => rerank_input(body),
+            PassthroughEndpoint::Rerank => text_items::rerank_input(body),
+            PassthroughEndpoint::Moderations => text_items::moderation_input(body),
             _ => InputSummary::default(),
         }
     }
@@ -162,7 +164,10 @@ impl PassthroughEndpoint {
             ("" | "application/json", _) => Some(EndpointResponse::Json),
             ("text/event-stream", _) => Some(EndpointResponse::Events),
             ("text/html", _) => None,
-            (_, PassthroughEndpoint::Speech) if is_recording => Some(EndpointResponse::Recording),
+            (encoding, PassthroughEndpoint::Speech) if is_recording => {
+                let bytes = audio::bytes_per_token(encoding);
+                Some(EndpointResponse::Recording(bytes))
+            }
             (_, endpoint) if endpoint.takes_recording() => Some(EndpointResponse::Text),
             _ => None,
         }
@@ -176,49 +181,11 @@ pub enum EndpointResponse {
     Events,
     /// Text, such as subtitles.
     Text,
-    /// Bytes that go to the client as they come.
-    Recording,
-}
-
-/// Summarizes the input of a ranking: the query is read with each of the documents.
-fn rerank_input(body: &[u8]) -> InputSummary {
-    let fields = decode_unique_fields(body, [&["query"], &["documents"]]);
-    let Ok([query, documents]) = fields else {
-        return InputSummary::default();
-    };
-    let length = query.value().map_or(0, |query| query.get().len() as u64);
-    let documents = documents.value().map(RawJson::get).unwrap_or_default();
-    let mut count: u64 = 0;
-    let read = JsonReader::new(documents).array(|reader| {
-        count += 1;
-        reader.skip()
-    });
-    InputSummary {
-        repeated_bytes: length.saturating_mul(count.saturating_sub(1)),
-        has_unseen: read.is_err(),
-        ..InputSummary::default()
-    }
+    /// Bytes that go to the client as they come; so many of them are a token, where the upstream counts none.
+    Recording(u64),
 }
 
 fn model_of(body: &[u8]) -> Result<Option<ModelField<'_>>, ApiError> {
     let [model] = decode_unique_fields(body, [&["model"]])?;
     decode_model_name(body, &model)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_query_counts_with_every_document() {
-        let body = br#"{"model":"m","query":"abcd","documents":["a",{"text":"b"},"c"]}"#;
-        let summary = PassthroughEndpoint::Rerank.summarize_input(body);
-        assert_eq!((summary.repeated_bytes, summary.has_unseen), (12, false));
-        let other = br#"{"model":"m","query":"abcd","documents":"file"}"#;
-        assert!(
-            PassthroughEndpoint::Rerank
-                .summarize_input(other)
-                .has_unseen
-        );
-    }
 }

@@ -105,6 +105,7 @@ impl EmbeddingCodec for NativeEmbeddings {
                 let requests: Vec<RawJson<'_>> = requests.decoded("a list of requests")?;
                 check_count("requests", requests.len())?;
                 summary.inputs = Some(requests.len());
+                summary.input.inputs = requests.len() as u64;
                 for request in &requests {
                     let [model, content] =
                         decode_unique_item(request.get(), "requests[]", [MODEL, CONTENT])?;

@@ -35,6 +35,6 @@ pub(super) fn of_audio(
             let stream = SsePassthrough::new(client.codec(), &summary.model, false);
             ResponseHandler::Passthrough(stream.of_endpoint(Some(endpoint)))
         }
-        EndpointResponse::Recording => ResponseHandler::Recording,
+        EndpointResponse::Recording(bytes_per_token) => ResponseHandler::Recording(bytes_per_token),
     })
 }
