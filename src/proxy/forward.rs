@@ -18,6 +18,7 @@ use super::context::RequestContext;
 use super::gateway::Gateway;
 use super::late_usage;
 use super::local;
+use super::response_memory;
 use super::timer::{DEADLINE_EXCEEDED, check_present, is_downstream, unless_gone};
 use super::upstream::decompress::Decompressor;
 use super::upstream::pool::UpstreamConnection;
@@ -70,6 +71,7 @@ impl Gateway {
         let request = self.upstream_request(session, ctx).await?;
         let permit = self.acquire_permit(session, ctx).await?;
         ctx.attempt.set_permit(permit);
+        response_memory::take_expected(ctx)?;
         check_client(session, ctx).await?;
         // On the heap, like all that is large and soon over: in place it would make every stream
         // hold it, and every call from here outwards copy it.

@@ -12,7 +12,7 @@ use tokio::time::{Instant as TokioInstant, sleep_until};
 use super::context::{ClientState, RequestContext};
 use super::timer::{deadline_exceeded, is_downstream, unless_gone, within};
 use super::upstream::decompress::Decompressor;
-use super::{large_body, upstream_response};
+use super::{large_body, response_memory};
 use crate::formats::ResponseObserver;
 
 /// How long the usage of a complete stream is waited for, and how much may come before it: it follows the finish
@@ -180,7 +180,7 @@ fn is_awaited(ctx: &RequestContext, limits: &ReadLimits) -> bool {
 /// Observes a chunk that nobody gets; `false`: nothing that follows can be read. `is_guess`: then nobody knows what was generated.
 fn observe(ctx: &mut RequestContext, mut chunk: Option<Bytes>, end: bool, is_guess: bool) -> bool {
     let length = chunk.as_ref().map_or(0, Bytes::len);
-    if upstream_response::count_memory(ctx, length).is_err() {
+    if response_memory::count_memory(ctx, length).is_err() {
         return false;
     }
     let Some(translator) = &mut ctx.response.translator else {

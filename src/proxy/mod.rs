@@ -63,6 +63,7 @@ mod request_body;
 mod request_filter;
 mod request_framing;
 mod respond;
+mod response_memory;
 mod response_writer;
 mod retry;
 mod settlement;

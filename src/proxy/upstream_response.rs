@@ -10,16 +10,14 @@ use pingora_http::ResponseHeader;
 use super::context::{RequestContext, is_retryable};
 use super::gateway::Gateway;
 use super::large_body;
+use super::response_memory::count_memory;
 use super::upstream::{redact, response_header};
-use super::{downstream, request_body, upstream_request};
+use super::{downstream, upstream_request};
 use crate::config::StreamFraming;
 use crate::formats::{AWS_ERROR_TYPE, Framing, Operation, ResponseOptions, decode_aws_error};
 use crate::metrics::FailureCause;
 use crate::model::{ApiError, ApiErrorKind, Format, TranslationState};
 use crate::translate::{RequestSummary, ResponseMode, ResponseTranslator};
-
-/// Responses up to this size, which most are, take too little to count.
-const UNCOUNTED_RESPONSE: usize = 256 << 10;
 
 impl Gateway {
     /// Chooses the translator of a response from its header, and leaves in the header what the
@@ -172,27 +170,6 @@ impl Gateway {
         }
         ctx.response.translator = Some(translator);
     }
-}
-
-/// Counts what is held of a long response among the memory of all bodies. The upstream is not to blame where there is too
-/// little, and another one would answer with as much.
-pub(super) fn count_memory(ctx: &mut RequestContext, chunk: usize) -> Result<()> {
-    let translator = ctx.response.translator.as_ref();
-    let held = chunk + translator.map_or(0, ResponseTranslator::buffered);
-    if held <= UNCOUNTED_RESPONSE {
-        return Ok(());
-    }
-    let limit = ctx.snapshot.server.body_memory;
-    let counted = ctx.route.body_memory.grow_response_to(held, limit);
-    counted.map_err(|reason| {
-        // Its usage would stand at its end.
-        if let Some(translator) = &mut ctx.response.translator {
-            translator.set_unread();
-        }
-        let mut error = ctx.set_error(request_body::no_memory(reason, limit));
-        error.set_retry(false);
-        error
-    })
 }
 
 fn response_options(
