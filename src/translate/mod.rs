@@ -5,6 +5,7 @@ mod body_buffer;
 mod body_estimate;
 mod count_tokens;
 mod embeddings;
+mod final_response;
 mod json_body;
 mod passthrough;
 mod recording;

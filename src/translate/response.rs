@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 use self::audio::{audio_endpoint, of_audio};
 use super::array_passthrough::ArrayPassthrough;
+use super::final_response::final_response;
 use super::json_body::JsonBody;
 use super::passthrough::SsePassthrough;
 use super::recording;
@@ -21,7 +22,7 @@ use crate::formats::{
 };
 use crate::json::ChunkedBytes;
 use crate::model::{ApiError, Format, Losses, SignedParts};
-use crate::sse::{SseFrames, SseWriter};
+use crate::sse::SseWriter;
 
 const SSE: &str = "text/event-stream";
 
@@ -407,16 +408,6 @@ impl ResponseTranslator {
     pub fn observer(&self) -> &ResponseObserver {
         &self.observer
     }
-}
-
-/// Decodes the response of a final event: only complete events are sent, so it is in one chunk.
-fn final_response(codec: &dyn ConversationCodec, sent: &[u8]) -> Option<Bytes> {
-    let mut found = None;
-    SseFrames::default().push(sent, |frame| {
-        let response = frame.data.and_then(|data| codec.final_response(&data));
-        found = found.take().or(response);
-    });
-    found
 }
 
 #[cfg(test)]
