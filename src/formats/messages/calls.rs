@@ -6,8 +6,8 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::block_fields::required_text;
-use crate::json::{Fields, Path, RawJson, decode_json, from_json};
-use crate::model::{ApiError, Arguments, Call, Json, Part, PartKind, Text, ToolKind};
+use crate::json::{Fields, Path};
+use crate::model::{ApiError, Arguments, Call, Json, ToolKind};
 
 /// Decodes a `tool_use` block of a request.
 pub(super) fn decode_tool_use<'a>(fields: &mut Fields<'a, '_>) -> Result<Call<'a>, ApiError> {
@@ -25,73 +25,6 @@ pub(super) fn decode_tool_use<'a>(fields: &mut Fields<'a, '_>) -> Result<Call<'a
         signature: None,
         kind: ToolKind::Function,
     })
-}
-
-/// Decodes a `tool_use` block of a response; unlike a client, an upstream may leave out id and input.
-pub(super) fn decode_response_tool_use<'a>(
-    fields: &mut Fields<'a, '_>,
-) -> Result<Call<'a>, ApiError> {
-    let name = fields.text("name")?;
-    Ok(Call {
-        id: fields.text("id")?,
-        name: fields.need("name", name)?,
-        arguments: match fields.take("input") {
-            Some(input) => Arguments::Tree(input),
-            None => Arguments::Text(Text::Borrowed("{}")),
-        },
-        signature: None,
-        kind: ToolKind::Function,
-    })
-}
-
-from_json! {
-    struct RawToolInputs<'a> {
-        "content" => content: Option<Vec<RawToolInput<'a>>>,
-    }
-}
-
-from_json! {
-    struct RawToolInput<'a> {
-        "input" => input: Option<RawJson<'a>>,
-    }
-}
-
-/// Replaces arguments that hold a number of more than 64 bits by their JSON text: a tree would round
-/// the number, which may be an id of which every digit counts.
-pub(super) fn restore_long_numbers<'a>(body: &'a [u8], parts: &mut [Part<'a>]) {
-    let is_exact = |part: &Part<'_>| match &part.kind {
-        PartKind::Call(call) => match &call.arguments {
-            Arguments::Tree(tree) => has_exact_numbers(tree),
-            Arguments::Text(_) => true,
-        },
-        _ => true,
-    };
-    if parts.iter().all(is_exact) {
-        return;
-    }
-    let text = std::str::from_utf8(body).unwrap_or_default();
-    let raw: RawToolInputs<'a> = decode_json(text).unwrap_or_default();
-    let blocks = raw.content.unwrap_or_default();
-    for part in parts.iter_mut().filter(|part| !is_exact(part)) {
-        let block = part.at.and_then(|at| blocks.get(at as usize));
-        if let (PartKind::Call(call), Some(input)) =
-            (&mut part.kind, block.and_then(|block| block.input))
-        {
-            call.arguments = Arguments::Text(input.get().into());
-        }
-    }
-}
-
-fn has_exact_numbers(tree: &Json<'_>) -> bool {
-    match tree {
-        Json::Array(items) => items.iter().all(has_exact_numbers),
-        Json::Object(entries) => entries.iter().all(|(_, value)| has_exact_numbers(value)),
-        Json::Number(_) if tree.as_u64().is_none() && tree.as_i64().is_none() => {
-            let size = tree.as_f64().unwrap_or_default().abs();
-            size < i64::MAX as f64
-        }
-        _ => true,
-    }
 }
 
 /// The `input` of a `tool_use` block, an object whatever the upstream's model wrote.

@@ -1,21 +1,110 @@
 //! The JSON response.
+//!
+//! It is decoded by the structs that a stream's events are decoded by. Its encoder shares the blocks, ids, stop reasons
+//! and counts of a stream's, and no more: it sees a call's arguments whole, which a stream sends on before it can check
+//! them, and gathering events into blocks again would take more code than it takes to encode the parts.
 
 use serde::Serialize;
 
 use super::Messages;
 use super::blocks::ContentBlock;
 use super::call_ids::response_call_id;
-use super::calls::{ToolInput, decode_response_tool_use, encode_input, restore_long_numbers};
+use super::calls::{ToolInput, encode_input};
 use super::citations::decode_citation;
-use super::stop_reason::{StopReason, decode_stop_reason, encode_stop_reason};
-use super::thinking_blocks::{decode_signature, encode_reasoning, encode_redacted_thinking};
-use super::usage::{MessagesUsage, decode_usage, encode_usage};
+use super::stop_reason::{RawStopDetails, StopReason, decode_stop_reason, encode_stop_reason};
+use super::thinking_blocks::{encode_reasoning, encode_redacted_thinking};
+use super::usage::{MessagesUsage, RawMessagesUsage, encode_usage};
 use crate::formats::json_bytes::to_json_bytes;
-use crate::formats::{ErrorCodec, ResponseCodec, ResponseOptions, ids, missing_content};
-use crate::json::{Fields, Node};
-use crate::model::{
-    ApiError, Choice, FieldLocation, Finish, Issuer, Losses, Part, PartKind, Response, Text,
+use crate::formats::{
+    ErrorCodec, ResponseCodec, ResponseOptions, decode_event_data, decode_response_body, ids,
+    missing_content,
 };
+use crate::json::{Fields, Present, RawJson, from_json};
+use crate::model::{
+    ApiError, Arguments, Call, Choice, Citation, FieldLocation, Finish, Issuer, Losses, Part,
+    PartKind, Response, Signature, Text, ToolKind,
+};
+
+from_json! {
+    /// A response of an upstream; also the `message` of `message_start`.
+    pub(super) struct RawMessage<'a> {
+        "id" => pub(super) id: Option<Text<'a>>,
+        "model" => pub(super) model: Option<Text<'a>>,
+        "content" => pub(super) content: Option<Vec<RawBlock<'a>>>,
+        "stop_reason" => pub(super) stop_reason: Option<Text<'a>>,
+        "stop_sequence" => pub(super) stop_sequence: Option<Text<'a>>,
+        "stop_details" => pub(super) stop_details: Option<RawStopDetails<'a>>,
+        "usage" => pub(super) usage: Option<RawMessagesUsage>,
+        "error" => error: Option<Present>,
+    }
+}
+
+from_json! {
+    /// A block of a response; also the `content_block` of `content_block_start`. Blocks of hosted tools may have any
+    /// value in these fields.
+    pub(super) struct RawBlock<'a> {
+        "type" required => kind: RawJson<'a>,
+        "text" => text: Option<RawJson<'a>>,
+        "thinking" => thinking: Option<RawJson<'a>>,
+        "signature" => signature: Option<RawJson<'a>>,
+        "data" => data: Option<RawJson<'a>>,
+        "id" => id: Option<RawJson<'a>>,
+        "name" => name: Option<RawJson<'a>>,
+        "input" => input: Option<RawJson<'a>>,
+        "citations" => citations: Option<RawJson<'a>>,
+    }
+}
+
+impl<'a> RawBlock<'a> {
+    /// Decodes the block. `None`: it is one of a hosted tool, whose results the model repeats in its text.
+    pub(super) fn decode(&self) -> Result<Option<PartKind<'a>>, ApiError> {
+        let text = |field: Option<RawJson<'a>>| match field {
+            Some(raw) => decode_event_data(raw.get()),
+            None => Ok(Text::default()),
+        };
+        let signature = |field, issuer| {
+            let signature = text(field).map(|data| Signature { issuer, data });
+            signature.map(|signature| Some(signature).filter(|it| !it.data.is_empty()))
+        };
+        Ok(Some(match self.kind.text().as_deref() {
+            Some("text") => PartKind::Text(text(self.text)?),
+            Some("thinking") => PartKind::Reasoning {
+                text: text(self.thinking)?,
+                signature: signature(self.signature, Issuer::Thinking)?,
+            },
+            Some("redacted_thinking") => PartKind::Reasoning {
+                text: Text::default(),
+                signature: signature(self.data, Issuer::Redacted)?,
+            },
+            Some("tool_use") => PartKind::Call(Call {
+                id: Some(text(self.id)?).filter(|id| !id.is_empty()),
+                name: text(self.name)?,
+                arguments: Arguments::Text(self.input.map_or(NO_INPUT, RawJson::get).into()),
+                signature: None,
+                kind: ToolKind::Function,
+            }),
+            _ => return Ok(None),
+        }))
+    }
+
+    /// Decodes the URL and the title of each citation.
+    pub(super) fn decode_citations(
+        &self,
+        losses: &mut Losses,
+    ) -> Result<Vec<(Text<'a>, Option<Text<'a>>)>, ApiError> {
+        let Some(raw) = self.citations else {
+            return Ok(Vec::new());
+        };
+        let citations: Vec<RawJson<'a>> = decode_event_data(raw.get())?;
+        let decoded = citations.into_iter();
+        Ok(decoded
+            .filter_map(|raw| decode_citation(raw, losses))
+            .collect())
+    }
+}
+
+/// The `input` of a call without arguments.
+pub(super) const NO_INPUT: &str = "{}";
 
 impl ResponseCodec for Messages {
     fn decode_response<'a>(
@@ -23,15 +112,44 @@ impl ResponseCodec for Messages {
         body: &'a [u8],
         losses: &mut Losses,
     ) -> Result<Response<'a>, ApiError> {
-        let mut fields = Fields::of_body(body).map_err(unreadable)?;
-        if fields.take("error").is_some() {
+        let decoded = decode_response_body(body);
+        let mut message: RawMessage<'a> =
+            decoded.map_err(|api_error| name_unreadable(api_error, body))?;
+        if message.error.is_some() {
             return Err(Messages.decode_error(200, body));
         }
-        let mut response = decode_fields(&mut fields, losses).map_err(unreadable)?;
-        for choice in &mut response.choices {
-            restore_long_numbers(body, &mut choice.parts);
+        let finish = decode_finish(&mut message, losses);
+        let (mut parts, mut citations, mut characters) = (Vec::new(), Vec::new(), 0);
+        for (at, block) in (0..).zip(message.content.ok_or_else(missing_content)?) {
+            let Some(kind) = block.decode()? else {
+                losses.dropped(FieldLocation::Path(format!("content[{at}]").into()));
+                continue;
+            };
+            let start = characters;
+            if let PartKind::Text(text) = &kind {
+                characters += text.chars().count() as u64;
+            }
+            let cited = block.decode_citations(losses)?.into_iter();
+            citations.extend(cited.map(|(url, title)| Citation {
+                url,
+                title,
+                start,
+                end: characters,
+            }));
+            parts.push(Part { kind, at: Some(at) });
         }
-        Ok(response)
+        Ok(Response {
+            id: message.id.unwrap_or_default(),
+            model: message.model.unwrap_or_default(),
+            created: 0,
+            choices: vec![Choice {
+                parts,
+                citations,
+                logprobs: Vec::new(),
+                finish,
+            }],
+            usage: message.usage.map(|usage| usage.merge(None)),
+        })
     }
 
     /// Encodes a response. The format has one choice, so only the first is encoded.
@@ -72,74 +190,32 @@ impl ResponseCodec for Messages {
     }
 }
 
-/// Turns an error in a response into the upstream's error: the client is not to blame.
-fn unreadable(api_error: ApiError) -> ApiError {
-    let why = &api_error.message;
-    ApiError::bad_gateway(format!("the upstream's response cannot be decoded: {why}"))
+/// Names the field of a body that cannot be decoded, where that is a block or the list of them.
+#[cold]
+fn name_unreadable(api_error: ApiError, body: &[u8]) -> ApiError {
+    let read = Fields::of_body(body)
+        .and_then(|mut fields| fields.each("content", |_, block| block.fields(|_| Ok(()))));
+    match read {
+        Ok(()) => api_error,
+        Err(named) => {
+            let why = &named.message;
+            ApiError::bad_gateway(format!("the upstream's response cannot be decoded: {why}"))
+        }
+    }
 }
 
-fn decode_fields<'a>(
-    fields: &mut Fields<'a, '_>,
-    losses: &mut Losses,
-) -> Result<Response<'a>, ApiError> {
-    let mut choice = Choice {
-        parts: Vec::new(),
-        citations: Vec::new(),
-        logprobs: Vec::new(),
-        finish: decode_stop_reason(fields, losses)?,
-    };
-    let mut characters = 0;
-    let content = fields.node("content").ok_or_else(missing_content)?;
-    content.each(|at, node| decode_block(at, node, &mut choice, &mut characters, losses))?;
-    Ok(Response {
-        id: fields.text("id")?.unwrap_or_default(),
-        model: fields.text("model")?.unwrap_or_default(),
-        created: 0,
-        choices: vec![choice],
-        usage: decode_usage(fields)?,
-    })
-}
-
-/// Decodes a content block. `characters`: the length of the text so far, which citations refer to.
-fn decode_block<'a>(
-    at: u32,
-    node: Node<'a, '_>,
-    choice: &mut Choice<'a>,
-    characters: &mut u64,
-    losses: &mut Losses,
-) -> Result<(), ApiError> {
-    node.fields(|mut fields| {
-        let kind = fields.text("type")?.unwrap_or_default();
-        let kind = match kind.as_ref() {
-            "text" => {
-                let text = fields.text("text")?.unwrap_or_default();
-                let start = *characters;
-                *characters += text.chars().count() as u64;
-                fields.each("citations", |_, node| {
-                    let citation = decode_citation(node, start, *characters, losses)?;
-                    choice.citations.extend(citation);
-                    Ok(())
-                })?;
-                PartKind::Text(text)
-            }
-            "thinking" => PartKind::Reasoning {
-                text: fields.text("thinking")?.unwrap_or_default(),
-                signature: decode_signature(&mut fields, "signature", Issuer::Thinking)?,
-            },
-            "redacted_thinking" => PartKind::Reasoning {
-                text: Text::default(),
-                signature: decode_signature(&mut fields, "data", Issuer::Redacted)?,
-            },
-            "tool_use" => PartKind::Call(decode_response_tool_use(&mut fields)?),
-            // Blocks of hosted tools: the model repeats their results in its text.
-            _ => {
-                losses.dropped(FieldLocation::Path(fields.path.to_string().into()));
-                return Ok(());
-            }
-        };
-        choice.parts.push(Part { kind, at: Some(at) });
-        Ok(())
-    })
+/// Decodes why the response ended, and reports what of it is lost.
+fn decode_finish<'a>(message: &mut RawMessage<'a>, losses: &mut Losses) -> Finish<'a> {
+    let details = message.stop_details.take();
+    if details.as_ref().is_some_and(|it| it.category.is_some()) {
+        losses.dropped(FieldLocation::Path("stop_details.category".into()));
+    }
+    let reason = message.stop_reason.as_deref();
+    let finish = decode_stop_reason(reason, message.stop_sequence.take(), details);
+    if reason.is_some() && finish == Finish::Other {
+        losses.approximated(FieldLocation::Path("stop_reason".into()));
+    }
+    finish
 }
 
 /// A response to a client; also the `message` of `message_start`, then without content.

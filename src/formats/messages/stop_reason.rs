@@ -2,52 +2,29 @@
 
 use serde::Serialize;
 
-use crate::json::{Fields, Node};
-use crate::model::{ApiError, FieldLocation, Finish, Json, Losses, Text};
+use crate::json::{Present, from_json};
+use crate::model::{Finish, Text};
 
-/// Decodes `stop_reason` with its details from the fields of a response.
-pub(super) fn decode_stop_reason<'a>(
-    fields: &mut Fields<'a, '_>,
-    losses: &mut Losses,
-) -> Result<Finish<'a>, ApiError> {
-    let reason = fields.text("stop_reason")?;
-    let sequence = fields.text("stop_sequence")?;
-    let explanation = match fields.node("stop_details") {
-        Some(Node {
-            value: Json::Object(details),
-            ..
-        }) => {
-            if details.get("category").is_some_and(|word| !word.is_null()) {
-                losses.dropped(FieldLocation::Path("stop_details.category".into()));
-            }
-            let text = details.into_vec().into_iter();
-            text.filter(|(key, _)| key == "explanation")
-                .find_map(|(_, value)| match value {
-                    Json::Str(text) => Some(text),
-                    _ => None,
-                })
-        }
-        _ => None,
-    };
-    let finish = finish_of(reason.as_deref(), sequence, explanation);
-    if reason.is_some() && finish == Finish::Other {
-        losses.approximated(FieldLocation::Path("stop_reason".into()));
+from_json! {
+    /// The `stop_details` of a response or of a `message_delta`.
+    pub(super) struct RawStopDetails<'a> {
+        "category" => pub(super) category: Option<Present>,
+        "explanation" => explanation: Option<Text<'a>>,
     }
-    Ok(finish)
 }
 
-/// The meaning of a `stop_reason`.
-pub(super) fn finish_of<'a>(
+/// Decodes `stop_reason` with its details.
+pub(super) fn decode_stop_reason<'a>(
     reason: Option<&str>,
     sequence: Option<Text<'a>>,
-    explanation: Option<Text<'a>>,
+    details: Option<RawStopDetails<'a>>,
 ) -> Finish<'a> {
     match reason {
         Some("end_turn") => Finish::Stop,
         Some("max_tokens") => Finish::Length,
         Some("stop_sequence") => Finish::StopSequence(sequence),
         Some("tool_use") => Finish::Tools,
-        Some("refusal") => Finish::Filtered(explanation),
+        Some("refusal") => Finish::Filtered(details.and_then(|details| details.explanation)),
         Some("pause_turn" | "compaction") => Finish::Paused,
         Some("model_context_window_exceeded") => Finish::ContextFull,
         _ => Finish::Other,

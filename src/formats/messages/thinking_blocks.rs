@@ -34,16 +34,6 @@ fn unwrap_or_own(data: Text<'_>, issuer: Issuer) -> Signature<'_> {
     Signature::unwrap_text(&data).unwrap_or(Signature { issuer, data })
 }
 
-/// Decodes a signature of a response, which is always the upstream's own.
-pub(super) fn decode_signature<'a>(
-    fields: &mut Fields<'a, '_>,
-    key: &str,
-    issuer: Issuer,
-) -> Result<Option<Signature<'a>>, ApiError> {
-    let data = fields.text(key)?.filter(|data| !data.is_empty());
-    Ok(data.map(|data| Signature { issuer, data }))
-}
-
 /// Encodes reasoning for an upstream, which accepts only its own signatures, each with the text that
 /// it was made for. `None`: nothing of it may be sent.
 pub(super) fn encode_own_reasoning<'a>(

@@ -2,16 +2,17 @@
 
 use serde::Serialize;
 
-use crate::json::{DecodeResult, Fields, FromJson, JsonReader, from_json};
-use crate::model::{ApiError, CompactionUsage, Json, Usage};
+use crate::formats::token_count::TokenCount;
+use crate::json::{DecodeResult, FromJson, JsonReader, RawJson, decode_json, from_json};
+use crate::model::{CompactionUsage, Usage};
 
 from_json! {
     /// The `usage` of an upstream's response or event; in a stream, two events have one each.
     pub(super) struct RawMessagesUsage {
-        "input_tokens" => input_tokens: Option<u64>,
-        "cache_read_input_tokens" => cache_read_input_tokens: Option<u64>,
-        "cache_creation_input_tokens" => cache_creation_input_tokens: Option<u64>,
-        "output_tokens" => output_tokens: Option<u64>,
+        "input_tokens" => input_tokens: Option<TokenCount>,
+        "cache_read_input_tokens" => cache_read_input_tokens: Option<TokenCount>,
+        "cache_creation_input_tokens" => cache_creation_input_tokens: Option<TokenCount>,
+        "output_tokens" => output_tokens: Option<TokenCount>,
         "output_tokens_details" => output_tokens_details: Option<RawMessagesOutputDetails>,
         "iterations" => iterations: Option<RawIterations>,
     }
@@ -19,36 +20,11 @@ from_json! {
 
 from_json! {
     struct RawMessagesOutputDetails {
-        "thinking_tokens" => thinking_tokens: Option<u64>,
+        "thinking_tokens" => thinking_tokens: Option<TokenCount>,
     }
-}
-
-/// Decodes `usage` from the fields of a response.
-pub(super) fn decode_usage(fields: &mut Fields<'_, '_>) -> Result<Option<Usage>, ApiError> {
-    let usage = fields.node("usage");
-    let usage = usage.map(|usage| usage.fields(|mut fields| RawMessagesUsage::of(&mut fields)));
-    Ok(usage.transpose()?.map(|usage| usage.merge(None)))
 }
 
 impl RawMessagesUsage {
-    fn of(fields: &mut Fields<'_, '_>) -> Result<RawMessagesUsage, ApiError> {
-        let details = fields.node("output_tokens_details");
-        let details = details.map(|details| {
-            details.fields(|mut fields| {
-                let thinking_tokens = fields.u64("thinking_tokens")?;
-                Ok(RawMessagesOutputDetails { thinking_tokens })
-            })
-        });
-        Ok(RawMessagesUsage {
-            output_tokens_details: details.transpose()?,
-            input_tokens: fields.u64("input_tokens")?,
-            cache_read_input_tokens: fields.u64("cache_read_input_tokens")?,
-            cache_creation_input_tokens: fields.u64("cache_creation_input_tokens")?,
-            output_tokens: fields.u64("output_tokens")?,
-            iterations: fields.take("iterations").map(|it| RawIterations::of(&it)),
-        })
-    }
-
     /// Adds these counts to the known ones; a count that is present replaces the known one.
     pub(super) fn merge(&self, known: Option<Usage>) -> Usage {
         let known = known.unwrap_or_default();
@@ -62,11 +38,12 @@ impl RawMessagesUsage {
         let known_written = known.cache_written.saturating_sub(apart.cache_written);
         let known_output = known.output.saturating_sub(apart.output);
         let compaction = self.iterations.as_ref().map_or(apart, |it| it.compaction);
+        let or = |count: Option<TokenCount>, known| count.map_or(known, |count| count.0);
         let counts = compaction.plus(CompactionUsage {
-            uncached: self.input_tokens.unwrap_or(known_uncached),
-            cached: self.cache_read_input_tokens.unwrap_or(known_cached),
-            cache_written: self.cache_creation_input_tokens.unwrap_or(known_written),
-            output: self.output_tokens.unwrap_or(known_output),
+            uncached: or(self.input_tokens, known_uncached),
+            cached: or(self.cache_read_input_tokens, known_cached),
+            cache_written: or(self.cache_creation_input_tokens, known_written),
+            output: or(self.output_tokens, known_output),
         });
         let details = self.output_tokens_details.as_ref();
         Usage {
@@ -77,9 +54,10 @@ impl RawMessagesUsage {
             cached: counts.cached,
             cache_written: counts.cache_written,
             output: counts.output,
-            thinking: details
-                .and_then(|details| details.thinking_tokens)
-                .unwrap_or(known.thinking),
+            thinking: or(
+                details.and_then(|details| details.thinking_tokens),
+                known.thinking,
+            ),
             compaction,
             ..Usage::default()
         }
@@ -92,69 +70,34 @@ struct RawIterations {
     compaction: CompactionUsage,
 }
 
-impl RawIterations {
-    fn of(iterations: &Json<'_>) -> RawIterations {
-        let mut all = RawIterations::default();
-        let Json::Array(iterations) = iterations else {
-            return all;
-        };
-        for iteration in iterations {
-            let Json::Object(iteration) = iteration else {
-                continue;
-            };
-            let count = |name| iteration.get(name).and_then(|count| count.as_u64());
-            let kind = iteration.get("type").and_then(|kind| kind.as_str());
-            all.add(
-                kind,
-                CompactionUsage {
-                    uncached: count("input_tokens").unwrap_or_default(),
-                    cached: count("cache_read_input_tokens").unwrap_or_default(),
-                    cache_written: count("cache_creation_input_tokens").unwrap_or_default(),
-                    output: count("output_tokens").unwrap_or_default(),
-                },
-            );
-        }
-        all
-    }
-
-    fn add(&mut self, kind: Option<&str>, counts: CompactionUsage) {
-        if kind == Some("compaction") {
-            self.compaction = self.compaction.plus(counts);
-        }
-    }
-
-    fn decode_one(&mut self, reader: &mut JsonReader<'_>) -> DecodeResult {
-        let (mut kind, mut counts) = (None, CompactionUsage::default());
-        reader.object(|reader, key| {
-            let ahead = &mut reader.clone();
-            let mut count = || ahead.number().ok()?.parse().ok();
-            match key {
-                "input_tokens" => counts.uncached = count().unwrap_or_default(),
-                "cache_read_input_tokens" => counts.cached = count().unwrap_or_default(),
-                "cache_creation_input_tokens" => {
-                    counts.cache_written = count().unwrap_or_default();
-                }
-                "output_tokens" => counts.output = count().unwrap_or_default(),
-                "type" => kind = ahead.text().ok(),
-                _ => {}
-            }
-            reader.skip()
-        })?;
-        self.add(kind.as_deref(), counts);
-        Ok(())
+from_json! {
+    struct RawIteration<'a> {
+        "type" => kind: RawJson<'a>,
+        "input_tokens" => input_tokens: TokenCount,
+        "cache_read_input_tokens" => cache_read_input_tokens: TokenCount,
+        "cache_creation_input_tokens" => cache_creation_input_tokens: TokenCount,
+        "output_tokens" => output_tokens: TokenCount,
     }
 }
 
 /// Values of other types are skipped.
 impl<'a> FromJson<'a> for RawIterations {
     fn decode(&mut self, reader: &mut JsonReader<'a>) -> DecodeResult {
-        if reader.peek() != Some(b'[') {
-            return reader.skip();
+        let mut raw = RawJson::default();
+        raw.decode(reader)?;
+        let iterations: Vec<RawJson<'_>> = decode_json(raw.get()).unwrap_or_default();
+        for iteration in iterations {
+            let counts: RawIteration<'_> = decode_json(iteration.get()).unwrap_or_default();
+            if counts.kind.get() == "\"compaction\"" {
+                self.compaction = self.compaction.plus(CompactionUsage {
+                    uncached: counts.input_tokens.0,
+                    cached: counts.cache_read_input_tokens.0,
+                    cache_written: counts.cache_creation_input_tokens.0,
+                    output: counts.output_tokens.0,
+                });
+            }
         }
-        reader.array(|reader| match reader.peek() {
-            Some(b'{') => self.decode_one(reader),
-            _ => reader.skip(),
-        })
+        Ok(())
     }
 }
 
@@ -194,7 +137,7 @@ pub(super) fn encode_usage(usage: Option<Usage>) -> MessagesUsage {
 #[cfg(test)]
 mod tests {
     use super::{RawMessagesUsage, encode_usage};
-    use crate::json::{Fields, decode_json};
+    use crate::json::decode_json;
     use crate::model::Usage;
 
     const COMPACTED: &str = r#"{"input_tokens":23,"output_tokens":10,"iterations":[
@@ -210,9 +153,6 @@ mod tests {
         let raw: RawMessagesUsage = decode_json(COMPACTED).expect("counts");
         let usage = raw.merge(None);
         assert_eq!(counts(usage), [215, 5, 7, 360]);
-        let mut fields = Fields::of_body(COMPACTED.as_bytes()).expect("counts");
-        let read = RawMessagesUsage::of(&mut fields).expect("counts");
-        assert_eq!(read.merge(None), usage);
         // Once, however often it is reported.
         assert_eq!(raw.merge(Some(usage)), usage);
         let later: RawMessagesUsage = decode_json(r#"{"output_tokens":12}"#).expect("counts");

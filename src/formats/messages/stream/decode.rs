@@ -5,13 +5,15 @@ use std::mem::take;
 
 use crate::formats::block_sequencer::{BlockKey, BlockSequencer};
 use crate::formats::messages::Messages;
-use crate::formats::messages::citations::decode_streamed_citation;
-use crate::formats::messages::stop_reason::finish_of;
+use crate::formats::messages::citations::decode_citation;
+use crate::formats::messages::response::{NO_INPUT, RawBlock, RawMessage};
+use crate::formats::messages::stop_reason::{RawStopDetails, decode_stop_reason};
 use crate::formats::messages::usage::RawMessagesUsage;
 use crate::formats::{ErrorCodec, StreamDecoder, decode_event_data};
 use crate::json::{RawJson, from_json};
 use crate::model::{
-    ApiError, Block, Citation, Delta, Event, Finish, Issuer, Signature, Text, ToolKind, Usage,
+    ApiError, Block, Citation, Delta, Event, Finish, Issuer, Losses, PartKind, Signature, Text,
+    Usage,
 };
 
 use MessagesDecoderPhase::{Ended, NotStarted, Running};
@@ -21,45 +23,10 @@ from_json! {
     struct MessagesEvent<'a> {
         "type" required => kind: Text<'a>,
         "index" => index: u32,
-        "message" => message: Option<MessageStart<'a>>,
-        "content_block" => content_block: Option<RawJson<'a>>,
+        "message" => message: Option<Box<RawMessage<'a>>>,
+        "content_block" => content_block: Option<Box<RawBlock<'a>>>,
         "delta" => delta: Option<MessagesDelta<'a>>,
         "usage" => usage: Option<RawMessagesUsage>,
-    }
-}
-
-from_json! {
-    /// The `message` of `message_start`.
-    struct MessageStart<'a> {
-        "id" => id: Text<'a>,
-        "model" => model: Text<'a>,
-        "usage" => usage: Option<RawMessagesUsage>,
-        /// Not empty where the response was there before the stream began.
-        "content" => content: Option<Vec<RawJson<'a>>>,
-        "stop_reason" => stop_reason: Option<Text<'a>>,
-        "stop_sequence" => stop_sequence: Option<Text<'a>>,
-        "stop_details" => stop_details: Option<RawStopDetails<'a>>,
-    }
-}
-
-from_json! {
-    /// The type of a `content_block`, read first: blocks of hosted tools may have any other field.
-    struct BlockType<'a> {
-        "type" required => kind: Text<'a>,
-    }
-}
-
-from_json! {
-    /// The `content_block` of `content_block_start`.
-    struct BlockStart<'a> {
-        "text" => text: Text<'a>,
-        "thinking" => thinking: Text<'a>,
-        "signature" => signature: Text<'a>,
-        "data" => data: Text<'a>,
-        "id" => id: Text<'a>,
-        "name" => name: Text<'a>,
-        "input" => input: Option<RawJson<'a>>,
-        "citations" => citations: Option<Vec<RawJson<'a>>>,
     }
 }
 
@@ -75,12 +42,6 @@ from_json! {
         "stop_reason" => stop_reason: Option<Text<'a>>,
         "stop_sequence" => stop_sequence: Option<Text<'a>>,
         "stop_details" => stop_details: Option<RawStopDetails<'a>>,
-    }
-}
-
-from_json! {
-    struct RawStopDetails<'a> {
-        "explanation" => explanation: Option<Text<'a>>,
     }
 }
 
@@ -131,7 +92,7 @@ impl StreamDecoder for MessagesStreamDecoder {
         match event.kind.as_ref() {
             "message_start" => self.decode_start(event.message, out)?,
             "content_block_start" => {
-                self.decode_block_start(event.index, event.content_block, out)?;
+                self.decode_block_start(event.index, event.content_block.as_deref(), out)?;
             }
             "content_block_delta" => {
                 if let Some(delta) = &mut event.delta {
@@ -168,12 +129,13 @@ impl MessagesStreamDecoder {
     /// Decodes `message_start`. Some servers repeat it; one with another id is an error.
     fn decode_start(
         &mut self,
-        start: Option<MessageStart<'_>>,
+        start: Option<Box<RawMessage<'_>>>,
         out: &mut dyn FnMut(Event<'_>),
     ) -> Result<(), ApiError> {
-        let start = start.unwrap_or_default();
-        if let Running(id) = &self.phase {
-            if *id == start.id {
+        let start = *start.unwrap_or_default();
+        let id = start.id.unwrap_or_default();
+        if let Running(known) = &self.phase {
+            if *known == id {
                 return Ok(());
             }
             return Err(ApiError::bad_gateway(
@@ -183,14 +145,14 @@ impl MessagesStreamDecoder {
         if let Some(usage) = &start.usage {
             self.usage = Some(usage.merge(self.usage));
         }
-        self.phase = Running(start.id.to_string());
+        self.phase = Running(id.to_string());
         out(Event::Start {
-            id: start.id,
-            model: start.model,
+            id,
+            model: start.model.unwrap_or_default(),
             created: 0,
         });
         for (index, block) in (0..).zip(start.content.unwrap_or_default()) {
-            self.decode_block_start(index, Some(block), out)?;
+            self.decode_block_start(index, Some(&block), out)?;
             self.decode_block_stop(index, out);
             self.complete_blocks = index + 1;
         }
@@ -203,60 +165,45 @@ impl MessagesStreamDecoder {
     fn decode_block_start(
         &mut self,
         index: u32,
-        raw: Option<RawJson<'_>>,
+        block: Option<&RawBlock<'_>>,
         out: &mut dyn FnMut(Event<'_>),
     ) -> Result<(), ApiError> {
-        let raw = raw.map_or("{\"type\":\"\"}", RawJson::get);
-        let kind: BlockType<'_> = decode_event_data(raw)?;
-        let known = ["text", "thinking", "redacted_thinking", "tool_use"];
         let is_repeated = index < self.complete_blocks;
-        if self.phase == NotStarted || is_repeated || !known.contains(&kind.kind.as_ref()) {
+        let Some(block) = block.filter(|_| self.phase != NotStarted && !is_repeated) else {
             return Ok(());
-        }
-        let start: BlockStart<'_> = decode_event_data(raw)?;
-        let citations = start.citations.unwrap_or_default();
-        let citations = citations.into_iter().filter_map(decode_streamed_citation);
+        };
+        let Some(part) = block.decode()? else {
+            return Ok(());
+        };
+        let citations = block.decode_citations(&mut Losses::default())?;
         let running = RunningBlock {
             start: self.characters,
-            citations: citations.collect(),
+            citations: citations.into_iter().map(owned_citation).collect(),
         };
         self.running.insert(index, running);
-        let mut open = |block, deltas: [Option<Delta<'_>>; 2]| {
-            self.blocks
-                .push(0, BlockKey::Item(index), || block, None, out);
-            for delta in deltas.into_iter().flatten() {
-                push(&mut self.blocks, index, delta, out);
+        let (block, deltas) = match part {
+            PartKind::Reasoning { text, signature } => {
+                let signature = signature.map(Delta::Signature);
+                (Block::Reasoning, [text_delta(text), signature])
             }
-        };
-        match kind.kind.as_ref() {
-            "text" => {
-                self.characters += start.text.chars().count() as u64;
-                open(Block::Text, [text_delta(start.text), None]);
-            }
-            "thinking" => {
-                let signature = signature_delta(start.signature, Issuer::Thinking);
-                open(Block::Reasoning, [text_delta(start.thinking), signature]);
-            }
-            "redacted_thinking" => {
-                open(
-                    Block::Reasoning,
-                    [signature_delta(start.data, Issuer::Redacted), None],
-                );
-            }
-            _ => {
-                let call = Block::Call {
-                    id: Some(start.id).filter(|id| !id.is_empty()),
-                    name: start.name,
-                    kind: ToolKind::Function,
-                };
+            PartKind::Call(call) => {
                 // The arguments follow as deltas, except from servers that send them all here.
-                let input = start.input.map(RawJson::get);
-                let input = input.filter(|json| !matches!(*json, "{}" | "null"));
-                open(
-                    call,
-                    [input.map(|json| Delta::Arguments(json.into())), None],
-                );
+                let input = Some(call.arguments.to_text()).filter(|json| json != NO_INPUT);
+                let (id, name, kind) = (call.id, call.name, call.kind);
+                let deltas = [input.map(Delta::Arguments), None];
+                (Block::Call { id, name, kind }, deltas)
             }
+            PartKind::Text(text) => {
+                self.characters += text.chars().count() as u64;
+                (Block::Text, [text_delta(text), None])
+            }
+            // No block of the format is decoded as one of these.
+            PartKind::Refusal(_) | PartKind::Media(_) | PartKind::Result(_) => return Ok(()),
+        };
+        let key = BlockKey::Item(index);
+        self.blocks.push(0, key, || block, None, out);
+        for delta in deltas.into_iter().flatten() {
+            push(&mut self.blocks, index, delta, out);
         }
         Ok(())
     }
@@ -281,8 +228,9 @@ impl MessagesStreamDecoder {
                 .filter(|json| !json.is_empty())
                 .map(Delta::Arguments),
             "citations_delta" => {
-                let citation = delta.citation.and_then(decode_streamed_citation);
-                running.citations.extend(citation);
+                let losses = &mut Losses::default();
+                let citation = delta.citation.and_then(|raw| decode_citation(raw, losses));
+                running.citations.extend(citation.map(owned_citation));
                 None
             }
             _ => None,
@@ -324,9 +272,7 @@ impl MessagesStreamDecoder {
         sequence: Option<Text<'_>>,
         details: Option<RawStopDetails<'_>>,
     ) {
-        let explanation = details.and_then(|details| details.explanation);
-        let (sequence, explanation) = (sequence.map(owned), explanation.map(owned));
-        self.finish = Some(finish_of(reason.as_deref(), sequence, explanation));
+        self.finish = Some(decode_stop_reason(reason.as_deref(), sequence, details).into_owned());
     }
 
     fn decode_stop(&mut self, out: &mut dyn FnMut(Event<'_>)) -> Result<(), ApiError> {
@@ -361,6 +307,6 @@ fn signature_delta(data: Text<'_>, issuer: Issuer) -> Option<Delta<'_>> {
     (!data.is_empty()).then_some(Delta::Signature(Signature { issuer, data }))
 }
 
-fn owned(text: Text<'_>) -> Text<'static> {
-    Text::Owned(text.into_owned())
+fn owned_citation((url, title): (Text<'_>, Option<Text<'_>>)) -> (String, Option<String>) {
+    (url.into_owned(), title.map(Text::into_owned))
 }
