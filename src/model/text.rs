@@ -7,7 +7,8 @@ use super::{FieldLocation, PartField};
 /// Text that is borrowed from the body unless the JSON string has escapes.
 pub type Text<'a> = Cow<'a, str>;
 
-pub(super) fn own<'b>(text: Text<'_>) -> Text<'b> {
+/// The text as its own copy, where it is borrowed.
+pub fn own<'b>(text: Text<'_>) -> Text<'b> {
     Text::Owned(text.into_owned())
 }
 

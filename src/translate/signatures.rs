@@ -78,7 +78,7 @@ impl SignatureRecorder {
                 Delta::Signature(new),
             ) => {
                 self.size += new.data.len();
-                *signature = Some(owned(new));
+                *signature = Some(new.clone().into_owned());
             }
             _ => {}
         }
@@ -95,40 +95,12 @@ impl SignatureRecorder {
 
 /// Returns the signed parts of a JSON response.
 pub(super) fn of_response(response: &Response<'_>) -> Option<SignedParts> {
-    let parts = &response.choices.first()?.parts;
-    let is_call = |part: &Part<'_>| matches!(part.kind, PartKind::Call(_));
-    if !parts.iter().any(is_signed) || !parts.iter().any(is_call) {
+    if !response.choices.first()?.parts.iter().any(is_signed) {
         return None;
     }
-    let mut signed_parts = SignedParts(Vec::with_capacity(parts.len()));
-    let mut calls = 0;
-    for part in parts {
-        signed_parts.0.push(match &part.kind {
-            PartKind::Reasoning { text, signature } => SignedPart::Reasoning {
-                text: text.to_string(),
-                signature: signature.as_ref().map(owned),
-            },
-            PartKind::Call(call) => {
-                let made = || call_id(&response.id, 0, calls);
-                let id = call.id.as_ref().map_or_else(made, Text::to_string);
-                calls += 1;
-                SignedPart::Call {
-                    id,
-                    name: call.name.to_string(),
-                    signature: call.signature.as_ref().map(owned),
-                }
-            }
-            _ => continue,
-        });
-    }
-    (signed_parts.size() <= MAX_BYTES).then_some(signed_parts)
-}
-
-fn owned(signature: &Signature<'_>) -> Signature<'static> {
-    Signature {
-        issuer: signature.issuer,
-        data: signature.data.to_string().into(),
-    }
+    let mut recorder = SignatureRecorder::default();
+    response.unfold(&mut |event| recorder.record_event(&event));
+    recorder.take()
 }
 
 /// Restores the signed parts of every step of the model, where the upstream can verify them, the

@@ -281,7 +281,7 @@ impl MessagesStreamEncoder {
             Some(
                 MessagesOpenBlock::Reasoning { signature, .. }
                 | MessagesOpenBlock::Call { signature, .. },
-            ) => *signature = Some(owned(new)),
+            ) => *signature = Some(new.into_owned()),
             Some(MessagesOpenBlock::Text { .. }) | None => {}
         }
     }
@@ -376,13 +376,6 @@ const FREE_TEXT_END: &str = "\"}";
 fn escaped(text: &str) -> String {
     let quoted = serde_json::to_string(text).expect("a string is always valid JSON");
     quoted[1..quoted.len() - 1].to_owned()
-}
-
-fn owned(signature: Signature<'_>) -> Signature<'static> {
-    Signature {
-        issuer: signature.issuer,
-        data: Cow::Owned(signature.data.into_owned()),
-    }
 }
 
 const fn empty_thinking() -> ContentBlock<'static> {

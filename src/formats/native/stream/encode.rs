@@ -17,7 +17,7 @@ use crate::formats::native::usage::UsageMetadata;
 use crate::formats::{ResponseOptions, StreamEncoder};
 use crate::model::{
     ApiError, Arguments, Block, Call, Citation, Delta, Event, Finish, Logprob, Signature, Text,
-    Usage, blocked_prompt,
+    Usage, blocked_prompt, own,
 };
 use crate::sse::SseWriter;
 
@@ -89,8 +89,8 @@ impl NativeStreamEncoder {
             Block::Call { id, name, kind } => {
                 candidate.open = ClientBlock::Call;
                 candidate.call = Some(Call {
-                    id: id.map(into_owned),
-                    name: into_owned(name),
+                    id: id.map(own),
+                    name: own(name),
                     arguments: Arguments::Text(Text::default()),
                     signature: None,
                     kind,
@@ -132,28 +132,20 @@ impl NativeStreamEncoder {
             }
             (Delta::Signature(signature), ClientBlock::Call) => {
                 if let Some(call) = &mut candidate.call {
-                    call.signature = Some(into_owned_signature(signature));
+                    call.signature = Some(signature.into_owned());
                 }
             }
             (Delta::Signature(signature), _) if self.hides_reasoning => {
                 candidate.send_hidden(index, &mut self.chunks, out);
-                candidate.hidden = Some(into_owned_signature(signature));
+                candidate.hidden = Some(signature.into_owned());
             }
             (Delta::Signature(signature), _) => {
                 candidate.count_part(Some(ClientBlock::Reasoning));
                 let part = ClientPart::reasoning("", Some(&signature));
                 self.chunks.send_part(index, part, out);
             }
-            (Delta::Citation(citation), _) => candidate.citations.push(Citation {
-                url: into_owned(citation.url),
-                title: citation.title.map(into_owned),
-                ..citation
-            }),
-            (Delta::Logprob(logprob), _) => candidate.logprobs.push(Logprob {
-                token: into_owned(logprob.token),
-                logprob: logprob.logprob,
-                top: into_owned_pairs(logprob.top),
-            }),
+            (Delta::Citation(citation), _) => candidate.citations.push(citation.into_owned()),
+            (Delta::Logprob(logprob), _) => candidate.logprobs.push(logprob.into_owned()),
         }
     }
 
@@ -179,17 +171,7 @@ impl NativeStreamEncoder {
         if !matches!(reason, Finish::Filtered(None)) {
             candidate.send_held_refusal(index, &mut self.chunks, out);
         }
-        candidate.finish = Some(match reason {
-            Finish::Filtered(message) => Finish::Filtered(message.map(into_owned)),
-            Finish::StopSequence(_) | Finish::Stop => Finish::Stop,
-            Finish::Length => Finish::Length,
-            Finish::ContextFull => Finish::ContextFull,
-            Finish::Tools => Finish::Tools,
-            Finish::Refused => Finish::Refused,
-            Finish::Paused => Finish::Paused,
-            Finish::MalformedCall => Finish::MalformedCall,
-            Finish::Other => Finish::Other,
-        });
+        candidate.finish = Some(reason.into_owned());
     }
 
     fn send_held_refusals(&mut self, out: &mut SseWriter) {
@@ -386,20 +368,4 @@ impl CandidateEncoder {
             logprobs_result: encode_logprobs(&self.logprobs),
         }
     }
-}
-
-fn into_owned(text: Text<'_>) -> Text<'static> {
-    Text::Owned(text.into_owned())
-}
-
-fn into_owned_signature(signature: Signature<'_>) -> Signature<'static> {
-    Signature {
-        issuer: signature.issuer,
-        data: into_owned(signature.data),
-    }
-}
-
-fn into_owned_pairs(pairs: Vec<(Text<'_>, f64)>) -> Vec<(Text<'static>, f64)> {
-    let own_pair = |(token, value)| (into_owned(token), value);
-    pairs.into_iter().map(own_pair).collect()
 }

@@ -16,7 +16,7 @@ use super::super::status::{COMPLETED, IN_PROGRESS, ResponseEnding, encode_finish
 use super::events::{EventBody, SequenceNumbers, encode_delta, encode_done, position_of};
 use crate::formats::{ResponseOptions, StreamEncoder};
 use crate::model::{
-    ApiError, Block, Citation, Delta, Event, Finish, Signature, Text, ToolKind, Usage,
+    ApiError, Block, Citation, Delta, Event, Finish, Signature, Text, ToolKind, Usage, own,
 };
 use crate::sse::SseWriter;
 
@@ -89,8 +89,8 @@ impl ResponsesStreamEncoder {
             Block::Refusal => EncodedBlock::Refusal,
             Block::Reasoning => EncodedBlock::Reasoning { begun: false },
             Block::Call { id, name, kind } => EncodedBlock::Announced {
-                id: id.map(owned),
-                name: owned(name),
+                id: id.map(own),
+                name: own(name),
                 kind,
             },
             Block::Media(media) => {
@@ -206,10 +206,7 @@ impl ResponsesStreamEncoder {
             }
             EncodedBlock::Announced { .. } => self.encode_signature_item(&signature, out),
             EncodedBlock::Call | EncodedBlock::Text | EncodedBlock::Refusal => {
-                self.late_signatures.push(Signature {
-                    issuer: signature.issuer,
-                    data: owned(signature.data),
-                })
+                self.late_signatures.push(signature.into_owned())
             }
             EncodedBlock::None => {}
         }
@@ -355,8 +352,4 @@ impl StreamEncoder for ResponsesStreamEncoder {
         self.sequence
             .send("response.failed", EventBody::Response { response }, out);
     }
-}
-
-fn owned(text: Text<'_>) -> Text<'static> {
-    Text::Owned(text.into_owned())
 }

@@ -1,6 +1,6 @@
 //! Citations of texts, and log probabilities of their tokens.
 
-use super::{ResponsesStreamEncoder, owned};
+use super::ResponsesStreamEncoder;
 use crate::formats::responses::output_items::{OutputContent, OutputItem};
 use crate::formats::responses::stream::events::{EventBody, position_of};
 use crate::model::{Citation, Logprob};
@@ -8,12 +8,7 @@ use crate::sse::SseWriter;
 
 impl ResponsesStreamEncoder {
     pub(super) fn encode_citation(&mut self, citation: Citation<'_>, out: &mut SseWriter) {
-        let citation = Citation {
-            url: owned(citation.url),
-            title: citation.title.map(owned),
-            start: citation.start,
-            end: citation.end,
-        };
+        let citation = citation.into_owned();
         if citation.start < self.builder.characters() {
             return self.encode_annotation(citation, out);
         }
@@ -54,12 +49,7 @@ impl ResponsesStreamEncoder {
     }
 
     pub(super) fn encode_logprob(&mut self, logprob: Logprob<'_>, out: &mut SseWriter) {
-        let top = logprob.top.into_iter();
-        self.builder.add_logprob(Logprob {
-            token: owned(logprob.token),
-            logprob: logprob.logprob,
-            top: top.map(|(token, value)| (owned(token), value)).collect(),
-        });
+        self.builder.add_logprob(logprob.into_owned());
         if let Some((output_index, item @ OutputItem::Message { content, .. })) =
             self.builder.open_item()
             && let Some(OutputContent::OutputText { logprobs, .. }) = content.last()
