@@ -3,16 +3,11 @@
 
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
-import { mkdirSync } from "node:fs";
-import AxeBuilder from "@axe-core/playwright";
-import { chromium } from "playwright-core";
 import { SMTPServer } from "smtp-server";
+import { browser, lookAt, openPage, problems } from "./browser.mjs";
 
 const [base, smtpPort, folder] = process.argv.slice(2);
-const desktop = { width: 1280, height: 860 };
-const phone = { width: 390, height: 844 };
 const password = "a long password";
-mkdirSync(folder, { recursive: true });
 
 // The mail server keeps what it gets.
 const mails = [];
@@ -42,38 +37,8 @@ async function linkTo(address) {
   return text.match(/https?:\S+/)[0];
 }
 
-const problems = [];
-const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ["--no-sandbox"] });
-const context = await browser.newContext({ viewport: desktop });
-const page = watched(await context.newPage());
-
-/** Notes what the browser complains of on pages of the console, except for statuses that a test asks for. */
-function watched(page) {
-  page.on("console", (message) => {
-    const isProblem = ["error", "warning"].includes(message.type()) && page.url().startsWith(base);
-    if (isProblem && !message.text().includes("the server responded with a status of")) problems.push(message.text());
-  });
-  page.on("pageerror", (error) => problems.push(String(error)));
-  return page;
-}
-
-/** Looks at a page in both themes and both sizes. */
-async function look(name) {
-  for (const colorScheme of ["light", "dark"]) {
-    await page.emulateMedia({ colorScheme });
-    await page.setViewportSize(desktop);
-    await page.waitForTimeout(250);
-    await page.screenshot({ path: `${folder}/${name}-${colorScheme}.png`, fullPage: true });
-    const { violations } = await new AxeBuilder({ page }).analyze();
-    for (const { id, nodes } of violations) problems.push(`${name}, ${colorScheme}: ${id} at ${nodes.map((node) => node.target)}`);
-    await page.setViewportSize(phone);
-    const width = await page.evaluate(() => document.documentElement.scrollWidth);
-    if (width > phone.width) problems.push(`${name} is ${width} pixels wide on a phone`);
-    await page.screenshot({ path: `${folder}/${name}-${colorScheme}-phone.png`, fullPage: true });
-  }
-  await page.emulateMedia({ colorScheme: "light" });
-  await page.setViewportSize(desktop);
-}
+const page = await openPage(base);
+const look = (name) => lookAt(page, folder, name);
 
 /** The code that an app shows for a secret, some steps from now. */
 function code(secret, steps = 0) {

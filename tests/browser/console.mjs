@@ -2,53 +2,15 @@
 // JavaScript. Errors of the content security policy, findings of axe and pages that are too wide for a phone fail it.
 
 import assert from "node:assert/strict";
-import { mkdirSync } from "node:fs";
-import AxeBuilder from "@axe-core/playwright";
-import { chromium } from "playwright-core";
+import { browser, lookAt, openPage, problems } from "./browser.mjs";
 
 const [link, folder] = process.argv.slice(2);
 const base = new URL(link).origin;
 const gateway = "http://127.0.0.1:8080";
-const desktop = { width: 1280, height: 860 };
-const phone = { width: 390, height: 844 };
 const password = "a long password";
-mkdirSync(folder, { recursive: true });
 
-const problems = [];
-const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ["--no-sandbox"] });
-const context = await browser.newContext({
-  viewport: desktop,
-  permissions: ["clipboard-read", "clipboard-write"],
-});
-const page = watched(await context.newPage());
-
-/** Notes what the browser complains of, except for statuses that a test asks for. */
-function watched(page) {
-  page.on("console", (message) => {
-    const isProblem = ["error", "warning"].includes(message.type());
-    if (isProblem && !message.text().includes("the server responded with a status of")) problems.push(message.text());
-  });
-  page.on("pageerror", (error) => problems.push(String(error)));
-  return page;
-}
-
-/** Looks at a page in both themes and both sizes. */
-async function look(name) {
-  for (const colorScheme of ["light", "dark"]) {
-    await page.emulateMedia({ colorScheme });
-    await page.setViewportSize(desktop);
-    await page.waitForTimeout(250);
-    await page.screenshot({ path: `${folder}/${name}-${colorScheme}.png`, fullPage: true });
-    const { violations } = await new AxeBuilder({ page }).analyze();
-    for (const { id, nodes } of violations) problems.push(`${name}, ${colorScheme}: ${id} at ${nodes.map((node) => node.target)}`);
-    await page.setViewportSize(phone);
-    const width = await page.evaluate(() => document.documentElement.scrollWidth);
-    if (width > phone.width) problems.push(`${name} is ${width} pixels wide on a phone`);
-    await page.screenshot({ path: `${folder}/${name}-${colorScheme}-phone.png`, fullPage: true });
-  }
-  await page.emulateMedia({ colorScheme: "light" });
-  await page.setViewportSize(desktop);
-}
+const page = await openPage(base, { permissions: ["clipboard-read", "clipboard-write"] });
+const look = (name) => lookAt(page, folder, name);
 
 /** Makes a key with the form, and returns its secret. */
 async function makeKey(label, fill) {
@@ -128,8 +90,7 @@ const invitation = await page.textContent("#link");
 await page.goto(`${base}/me`);
 await look("me");
 
-const plainContext = await browser.newContext({ javaScriptEnabled: false, viewport: desktop });
-const plain = watched(await plainContext.newPage());
+const plain = await openPage(base, { javaScriptEnabled: false });
 await plain.goto(invitation);
 await plain.screenshot({ path: `${folder}/invitation.png` });
 await plain.fill('input[name="handle"]', "grace");
