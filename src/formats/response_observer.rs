@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::content_tokens::ContentTokens;
+use crate::json::RawJson;
 use crate::model::{ApiError, Usage};
 
 /// What is known of a response so far.
@@ -65,6 +66,16 @@ pub struct Observation {
     pub usage_only: bool,
     /// The event is not part of the format: its clients do not get it.
     pub is_foreign: bool,
+}
+
+impl Observation {
+    /// The model's name, as `data` has it, is all that may have to change.
+    pub(super) fn of_model(model: Option<RawJson<'_>>, data: &[u8]) -> Observation {
+        Observation {
+            model: model.map(|raw| raw.range_in(data)),
+            ..Observation::default()
+        }
+    }
 }
 
 impl ResponseObserver {

@@ -1,7 +1,8 @@
 //! Codec of the endpoint that counts the tokens of a request, in the formats that have one.
 
+use super::body::decode_response_body;
 use super::request_options::UpstreamTarget;
-use crate::json::Edit;
+use crate::json::{Edit, Present, from_json};
 use crate::model::{ApiError, Losses, Request};
 
 /// Encodes and decodes the requests and responses of a token counting endpoint.
@@ -37,4 +38,25 @@ pub struct CountTokensRequest<'a> {
     pub request: Request<'a>,
     /// The field that holds it, if it is not the whole body.
     pub within: Option<&'static str>,
+}
+
+from_json! {
+    struct InputTokenCount {
+        // The second name is that of AWS Bedrock.
+        "input_tokens" | "inputTokens" => input_tokens: Option<u64>,
+        "error" => error: Option<Present>,
+    }
+}
+
+/// Decodes an upstream's response in the formats whose count is `input_tokens`.
+pub(super) fn decode_input_tokens(
+    body: &[u8],
+    decode_error: impl FnOnce(u16, &[u8]) -> ApiError,
+) -> Result<u64, ApiError> {
+    let response: InputTokenCount = decode_response_body(body)?;
+    if response.error.is_some() {
+        return Err(decode_error(200, body));
+    }
+    let count = response.input_tokens;
+    count.ok_or_else(|| ApiError::bad_gateway("the upstream's count has no input_tokens"))
 }

@@ -99,10 +99,7 @@ impl Passthrough for Chat {
         }
         note_usage(&chunk, observer);
         (observer.has_content, observer.ended) = (true, true);
-        Ok(Observation {
-            model: chunk.model.map(|raw| raw.range_in(body)),
-            ..Observation::default()
-        })
+        Ok(Observation::of_model(chunk.model, body))
     }
 
     fn observe_event(
@@ -123,14 +120,11 @@ impl Passthrough for Chat {
             delta.count(&mut observer.uncounted);
         }
         note_usage(&chunk, observer);
-        let model = chunk.model.map(|raw| raw.range_in(data.as_bytes()));
+        let observation = Observation::of_model(chunk.model, data.as_bytes());
         if chunk.error.is_some() {
             observer.api_error = Some(decode_error(200, data.as_bytes()));
             observer.ended = true;
-            return Ok(Observation {
-                model,
-                ..Observation::default()
-            });
+            return Ok(observation);
         }
         let choices = chunk.choices.unwrap_or_default();
         for choice in choices.iter() {
@@ -143,9 +137,8 @@ impl Passthrough for Chat {
             observer.observe_choice(choice.index.unwrap_or(0), finish.is_some());
         }
         Ok(Observation {
-            model,
             usage_only: choices.is_empty() && chunk.usage.is_some(),
-            ..Observation::default()
+            ..observation
         })
     }
 

@@ -1,4 +1,8 @@
 //! JSON responses, decoded and encoded.
+//!
+//! They are decoded by the fragments that a stream's chunks are decoded by. Their encoder shares the calls, details, media
+//! and counts of a stream's, and no more: a message says `null` where a delta says nothing, and gathering deltas into
+//! one again would take as much code and copy the reasoning.
 
 use serde::Serialize;
 

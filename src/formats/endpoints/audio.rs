@@ -206,10 +206,7 @@ pub(super) fn observe_event(
     if is_done {
         (observer.ended, observer.closed) = (true, true);
     }
-    Ok(Observation {
-        model: event.model.map(|raw| raw.range_in(data.as_bytes())),
-        ..Observation::default()
-    })
+    Ok(Observation::of_model(event.model, data.as_bytes()))
 }
 
 #[cfg(test)]

@@ -136,9 +136,8 @@ pub(super) fn observe_event(
         }
     }
     Ok(Observation {
-        model: chunk.model.map(|raw| raw.range_in(data.as_bytes())),
         usage_only: choices.is_empty() && chunk.usage.is_some(),
-        ..Observation::default()
+        ..Observation::of_model(chunk.model, data.as_bytes())
     })
 }
 

@@ -126,10 +126,7 @@ pub(super) fn observe(
         observer.uncounted.add_plain_text(content.get());
     }
     (observer.has_content, observer.ended) = (true, true);
-    Ok(Observation {
-        model: document.model.map(|raw| raw.range_in(body)),
-        ..Observation::default()
-    })
+    Ok(Observation::of_model(document.model, body))
 }
 
 /// Decodes the counts of a response, whatever else it holds.

@@ -1,33 +1,16 @@
 //! Counting tokens: `POST /v1/messages/count_tokens`.
 
-use serde::Serialize;
-
 use super::Messages;
 use super::request;
 use crate::formats::json_bytes::to_json_bytes;
+use crate::formats::token_counter::decode_input_tokens;
 use crate::formats::{
     CountTokensRequest, ErrorCodec, RequestCodec, RequestHead, TokenCounter, UpstreamTarget,
-    decode_response_body,
 };
-use crate::json::{Present, from_json};
 use crate::model::{ApiError, Losses, Request};
 
 /// The token counter of the format.
 pub(super) struct MessagesTokenCounter;
-
-#[derive(Serialize)]
-struct MessagesTokenCount {
-    input_tokens: u64,
-}
-
-from_json! {
-    struct RawMessagesTokenCount {
-        "input_tokens" => input_tokens: Option<u64>,
-        // The name of AWS Bedrock.
-        "inputTokens" => bedrock_tokens: Option<u64>,
-        "error" => error: Option<Present>,
-    }
-}
 
 impl TokenCounter for MessagesTokenCounter {
     fn decode_count_request<'a>(
@@ -51,23 +34,11 @@ impl TokenCounter for MessagesTokenCounter {
     }
 
     fn decode_count(&self, body: &[u8]) -> Result<u64, ApiError> {
-        match decode_response_body(body)? {
-            RawMessagesTokenCount { error: Some(_), .. } => Err(Messages.decode_error(200, body)),
-            RawMessagesTokenCount {
-                input_tokens,
-                bedrock_tokens,
-                ..
-            } => input_tokens
-                .or(bedrock_tokens)
-                .ok_or_else(|| ApiError::bad_gateway("the upstream's count has no input_tokens")),
-        }
+        decode_input_tokens(body, |status, body| Messages.decode_error(status, body))
     }
 
     fn encode_count(&self, tokens: u64) -> Vec<u8> {
-        let count = MessagesTokenCount {
-            input_tokens: tokens,
-        };
-        serde_json::to_vec(&count).expect("a number always serialises")
+        format!(r#"{{"input_tokens":{tokens}}}"#).into_bytes()
     }
 
     fn count_path(&self) -> &'static str {

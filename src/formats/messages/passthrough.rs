@@ -47,10 +47,7 @@ impl Passthrough for Messages {
         }
         observer.usage = response.usage.map(|usage| usage.merge(None));
         (observer.has_content, observer.ended) = (true, true);
-        Ok(Observation {
-            model: response.model.map(|raw| raw.range_in(body)),
-            ..Observation::default()
-        })
+        Ok(Observation::of_model(response.model, body))
     }
 
     fn observe_event(
@@ -82,10 +79,7 @@ impl Passthrough for Messages {
         if let Some(usage) = event.usage.or(start) {
             observer.record_usage(usage.merge(observer.usage));
         }
-        Ok(Observation {
-            model: model.map(|raw| raw.range_in(data.as_bytes())),
-            ..Observation::default()
-        })
+        Ok(Observation::of_model(model, data.as_bytes()))
     }
 
     /// The format has no word for images in a response.

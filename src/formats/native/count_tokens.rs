@@ -2,8 +2,9 @@
 
 use serde::Serialize;
 
+use super::field_names::{self, resource_name};
 use super::request::{NativeRequest, decode_fields, encode_fields};
-use super::{Native, field_names, validation};
+use super::{Native, validation};
 use crate::formats::json_bytes::to_json_bytes;
 use crate::formats::{
     CountTokensRequest, ErrorCodec, TokenCounter, UpstreamTarget, decode_request_body,
@@ -28,16 +29,6 @@ struct CountedRequest<'a> {
     model: String,
     #[serde(flatten)]
     request: &'a NativeRequest<'a>,
-}
-
-fn resource_name(model: &str) -> String {
-    format!("models/{model}")
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct NativeCountTokensResponse {
-    total_tokens: u64,
 }
 
 from_json! {
@@ -111,10 +102,7 @@ impl TokenCounter for NativeTokenCounter {
     }
 
     fn encode_count(&self, tokens: u64) -> Vec<u8> {
-        let response = NativeCountTokensResponse {
-            total_tokens: tokens,
-        };
-        serde_json::to_vec(&response).expect("a number always serialises")
+        format!(r#"{{"totalTokens":{tokens}}}"#).into_bytes()
     }
 
     fn count_path(&self) -> &'static str {

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use self::request_decoder::RequestDecoder;
 use super::Native;
-use super::field_names::{self, FieldNames};
+use super::field_names::{self, FieldNames, resource_name};
 use super::usage::UpstreamUsage;
 use crate::formats::embedding_codec::check_count;
 use crate::formats::embedding_vector::{broken, check_lengths, decode_vector};
@@ -80,10 +80,6 @@ static FIELDS: LazyLock<FieldIndex> =
 
 /// The codec of both methods.
 pub(super) struct NativeEmbeddings;
-
-fn resource_name(model: &str) -> String {
-    format!("models/{model}")
-}
 
 impl EmbeddingCodec for NativeEmbeddings {
     fn summarize<'a>(

@@ -74,6 +74,11 @@ pub(super) const ASPECT_RATIO: FieldNames = &["aspectRatio", "aspect_ratio"];
 pub(super) const IMAGE_SIZE: FieldNames = &["imageSize", "image_size"];
 pub(super) const MEDIA_RESOLUTION: FieldNames = &["mediaResolution", "media_resolution"];
 
+/// The name of a model in a body.
+pub(super) fn resource_name(model: &str) -> String {
+    format!("models/{model}")
+}
+
 /// Takes a field out of an object, whichever spelling the client used.
 #[inline]
 pub(super) fn take<'a, 's>(

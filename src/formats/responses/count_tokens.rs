@@ -1,34 +1,16 @@
 //! Counting tokens: `POST /v1/responses/input_tokens`.
 
-use serde::Serialize;
-
 use super::Responses;
 use super::request;
 use crate::formats::json_bytes::to_json_bytes;
+use crate::formats::token_counter::decode_input_tokens;
 use crate::formats::{
     CountTokensRequest, RequestCodec, RequestHead, TokenCounter, UpstreamTarget, chat,
-    decode_response_body,
 };
-use crate::json::{Present, from_json};
 use crate::model::{ApiError, Losses, Request};
 
 /// Counts tokens through the endpoint of this format.
 pub(super) struct ResponsesTokenCounter;
-
-/// The body of a response as it is encoded.
-#[derive(Serialize)]
-struct InputTokens {
-    object: &'static str,
-    input_tokens: u64,
-}
-
-from_json! {
-    /// The body of a response as an upstream sends it.
-    struct ReceivedInputTokens {
-        "input_tokens" => input_tokens: Option<u64>,
-        "error" => error: Option<Present>,
-    }
-}
 
 impl TokenCounter for ResponsesTokenCounter {
     fn decode_count_request<'a>(
@@ -57,19 +39,11 @@ impl TokenCounter for ResponsesTokenCounter {
     }
 
     fn decode_count(&self, body: &[u8]) -> Result<u64, ApiError> {
-        match decode_response_body(body)? {
-            ReceivedInputTokens { error: Some(_), .. } => Err(chat::decode_error(200, body)),
-            ReceivedInputTokens { input_tokens, .. } => input_tokens
-                .ok_or_else(|| ApiError::bad_gateway("the upstream's count has no input_tokens")),
-        }
+        decode_input_tokens(body, chat::decode_error)
     }
 
     fn encode_count(&self, tokens: u64) -> Vec<u8> {
-        let counted = InputTokens {
-            object: "response.input_tokens",
-            input_tokens: tokens,
-        };
-        serde_json::to_vec(&counted).expect("numbers and strings always serialise")
+        format!(r#"{{"object":"response.input_tokens","input_tokens":{tokens}}}"#).into_bytes()
     }
 
     fn count_path(&self) -> &'static str {

@@ -110,10 +110,7 @@ impl Passthrough for Responses {
         for id in response.output.unwrap_or_default().0 {
             observer.observe_item(&id);
         }
-        Ok(Observation {
-            model: response.model.map(|raw| raw.range_in(body)),
-            ..Observation::default()
-        })
+        Ok(Observation::of_model(response.model, body))
     }
 
     fn observe_event(
@@ -180,10 +177,7 @@ impl Passthrough for Responses {
             let created = response.created_at.map_or(0, |seconds| seconds as i64);
             observer.reply = Some((id.into_owned(), created));
         }
-        Ok(Observation {
-            model: response.model.map(|raw| raw.range_in(data.as_bytes())),
-            ..Observation::default()
-        })
+        Ok(Observation::of_model(response.model, data.as_bytes()))
     }
 
     fn reported_usage(&self, body: &[u8]) -> Option<Usage> {
