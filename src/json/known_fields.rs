@@ -32,6 +32,28 @@ pub struct KnownFields {
     pub stored: Option<(&'static str, &'static str)>,
     /// Whose fields are known as well, and are all text.
     pub base: Option<&'static KnownFields>,
+    /// The fields of the first three lists are known as `camelCase` and as `snake_case`, and named by the first.
+    pub has_snake_case: bool,
+}
+
+impl KnownFields {
+    /// Every name of the fields in a list.
+    fn spellings(&self, names: &'static [&'static str]) -> impl Iterator<Item = &'static str> {
+        let has_other = self.has_snake_case;
+        names.iter().flat_map(move |name| {
+            let other = (has_other && name.contains(char::is_uppercase)).then(|| snake_case(name));
+            [Some(*name), other].into_iter().flatten()
+        })
+    }
+}
+
+/// The other name of a field. An index is made once, so that its names live as long as the process.
+fn snake_case(name: &str) -> &'static str {
+    let letters = name.chars().flat_map(|letter| {
+        let joint = letter.is_ascii_uppercase().then_some('_');
+        joint.into_iter().chain([letter.to_ascii_lowercase()])
+    });
+    letters.collect::<String>().leak()
 }
 
 /// Fields that are known at these places only, and one of which an object may have.
@@ -56,6 +78,7 @@ pub const NO_FIELDS: KnownFields = KnownFields {
     turns: None,
     stored: None,
     base: None,
+    has_snake_case: false,
 };
 
 /// Known fields, ready to be looked up.
@@ -114,17 +137,18 @@ impl FieldIndex {
     }
 
     fn add(&mut self, known: &KnownFields, level: Knowledge) {
-        for name in known.top {
+        for name in known.spellings(known.top) {
             let entry = self.entry(name);
             entry.top = entry.top.max(level);
         }
-        let opaque = known.opaque.iter();
-        for name in known.nested.iter().chain(opaque.clone()) {
+        for name in known.spellings(known.nested) {
             let entry = self.entry(name);
             entry.nested = entry.nested.max(level);
         }
-        for name in opaque {
-            self.entry(name).is_opaque = true;
+        for name in known.spellings(known.opaque) {
+            let entry = self.entry(name);
+            entry.nested = entry.nested.max(level);
+            entry.is_opaque = true;
         }
         for name in known.placed.iter().flat_map(|placed| placed.names) {
             self.entry(name).is_placed = true;
@@ -200,5 +224,34 @@ impl FieldIndex {
 impl PlacedFields {
     fn is_at(&self, object: &Path<'_>) -> bool {
         self.at.iter().any(|at| object.is_at(at))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FieldIndex, KnownFields, NO_FIELDS, UnknownFieldRules};
+
+    #[test]
+    fn fields_are_known_by_both_names_where_the_format_has_both() {
+        for has_snake_case in [true, false] {
+            let known = KnownFields {
+                top: &["tools", "topP", "parametersJsonSchema"],
+                has_snake_case,
+                ..NO_FIELDS
+            };
+            let rules = UnknownFieldRules {
+                names_model: |_, _| false,
+                chosen_host: |_, _| None,
+            };
+            let index = FieldIndex::new(&known, rules);
+            assert!(
+                ["tools", "topP", "parametersJsonSchema"].map(|name| index.knows_top(name))
+                    == [true; 3]
+            );
+            for name in ["top_p", "parameters_json_schema"] {
+                assert_eq!(index.knows_top(name), has_snake_case, "{name}");
+            }
+            assert!(!index.knows_top("topp") && !index.knows_top("top_P"));
+        }
     }
 }

@@ -43,14 +43,10 @@ const KNOWN_INPUT: KnownFields = KnownFields {
         "content",
         "requests",
         "outputDimensionality",
-        "output_dimensionality",
         "taskType",
-        "task_type",
         "title",
         "autoTruncate",
-        "auto_truncate",
         "embedContentConfig",
-        "embed_content_config",
     ],
     nested: &[
         "content",
@@ -58,20 +54,17 @@ const KNOWN_INPUT: KnownFields = KnownFields {
         "parts",
         "text",
         "outputDimensionality",
-        "output_dimensionality",
         "taskType",
-        "task_type",
         "title",
         "autoTruncate",
-        "auto_truncate",
         "embedContentConfig",
-        "embed_content_config",
     ],
     placed: &[PlacedFields {
         names: &["model"],
         kind: None,
         at: &["requests"],
     }],
+    has_snake_case: true,
     ..NO_FIELDS
 };
 
