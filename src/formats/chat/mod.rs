@@ -26,7 +26,6 @@ mod reasoning;
 mod request;
 mod response;
 mod role;
-mod schema;
 mod settings;
 mod signatures;
 mod stream;

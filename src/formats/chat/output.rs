@@ -3,10 +3,10 @@
 use serde::Serialize;
 
 use super::reader::{object, one_of, required};
-use super::schema::{encode_strict, may_be_strict};
+use crate::formats::output_schema::{OutputSchema, encode_output_schema};
 use crate::json::Fields;
 use crate::model::{
-    ApiError, FieldLocation, ImageOptions, Json, Losses, Output, OutputFormat, Setting, Text,
+    ApiError, FieldLocation, ImageOptions, Losses, Output, OutputFormat, Setting, Text,
 };
 
 /// Decodes `response_format`, `verbosity` and `modalities`.
@@ -124,64 +124,17 @@ fn decode_response_format<'a>(
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum ChatResponseFormat<'a> {
     JsonObject,
-    JsonSchema { json_schema: ChatJsonSchema<'a> },
+    JsonSchema { json_schema: OutputSchema<'a> },
 }
-
-/// A JSON Schema with the name that the format requires.
-#[derive(Debug, Serialize)]
-pub(super) struct ChatJsonSchema<'a> {
-    name: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    description: Option<&'a str>,
-    schema: &'a Json<'a>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    strict: Option<bool>,
-}
-
-/// The location of the schema in the losses.
-const LOCATION: FieldLocation = FieldLocation::Setting(Setting::OutputFormat);
 
 /// Encodes `response_format`.
 pub(super) fn encode_response_format<'a>(
     format: &'a OutputFormat<'a>,
     losses: &mut Losses,
 ) -> Option<ChatResponseFormat<'a>> {
-    let json_schema = match format {
-        OutputFormat::Text => return None,
-        OutputFormat::Json => return Some(ChatResponseFormat::JsonObject),
-        OutputFormat::Schema {
-            name,
-            description,
-            schema,
-            strict,
-        } => ChatJsonSchema {
-            name: schema_name(name.as_deref(), losses),
-            description: description.as_deref(),
-            schema,
-            strict: match strict {
-                // Formats without schema names have no `strict` either.
-                None => name.is_none().then(|| may_be_strict(schema)),
-                Some(strict) => Some(encode_strict(*strict, schema, LOCATION, losses)),
-            },
-        },
-        // The value comes back as a JSON string, in quotes.
-        OutputFormat::Enum(schema) => {
-            losses.approximated(LOCATION);
-            ChatJsonSchema {
-                name: schema_name(None, losses),
-                description: None,
-                schema,
-                strict: Some(false),
-            }
-        }
-    };
-    Some(ChatResponseFormat::JsonSchema { json_schema })
-}
-
-/// The schema's name, or one made up where the client's format has none.
-fn schema_name<'a>(name: Option<&'a str>, losses: &mut Losses) -> &'a str {
-    name.unwrap_or_else(|| {
-        losses.added(LOCATION);
-        "response"
-    })
+    match format {
+        OutputFormat::Json => Some(ChatResponseFormat::JsonObject),
+        format => encode_output_schema(format, losses)
+            .map(|json_schema| ChatResponseFormat::JsonSchema { json_schema }),
+    }
 }

@@ -115,9 +115,11 @@ impl Passthrough for Chat {
             return Ok(Observation::default());
         }
         let chunk: PeekedChunk<'_> = decode_event_data(data)?;
-        let choices = chunk.choices.iter().flatten();
-        for delta in choices.filter_map(|choice| choice.delta.as_ref()) {
-            delta.count(&mut observer.uncounted);
+        for choice in chunk.choices.iter().flatten() {
+            if let Some(delta) = &choice.delta {
+                delta.count(&mut observer.uncounted);
+            }
+            observer.uncounted.add_text(choice.text);
         }
         note_usage(&chunk, observer);
         let observation = Observation::of_model(chunk.model, data.as_bytes());
@@ -128,10 +130,9 @@ impl Passthrough for Chat {
         }
         let choices = chunk.choices.unwrap_or_default();
         for choice in choices.iter() {
-            observer.has_content |= choice
-                .delta
-                .as_ref()
-                .is_some_and(PeekedDelta::holds_content);
+            let delta = choice.delta.as_ref();
+            observer.has_content |= delta.is_some_and(PeekedDelta::holds_content)
+                || choice.text.is_some_and(|text| text.get() != "\"\"");
             // One backend sends an empty reason in every chunk, the last included.
             let finish = choice.finish_reason.filter(|reason| reason.get() != "\"\"");
             observer.observe_choice(choice.index.unwrap_or(0), finish.is_some());
@@ -211,6 +212,8 @@ from_json! {
     struct PeekedChoice<'a> {
         "index" => index: Option<u32>,
         "delta" => delta: Option<PeekedDelta<'a>>,
+        /// In place of a delta, in OpenAI Completions.
+        "text" => text: Option<RawJson<'a>>,
         "finish_reason" => finish_reason: Option<RawJson<'a>>,
     }
 }

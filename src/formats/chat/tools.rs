@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::reader::{object, one_of, required};
-use super::schema::encode_strict;
+use crate::formats::output_schema::encode_strict;
 use crate::json::{Fields, Node};
 use crate::model::{
     ApiError, FieldLocation, Json, Losses, Request, Setting, Text, Tool, ToolChoice, ToolKind,

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::reader::{one_of, required};
+use crate::formats::search_location::{SearchLocation, decode_search_location};
 use crate::json::Fields;
 use crate::model::{ApiError, FieldLocation, Losses, Search, Setting};
 
@@ -35,14 +36,7 @@ fn decode_user_location<'a>(
 ) -> Result<(), ApiError> {
     one_of(required(&mut location, "type")?, &[("approximate", ())])?;
     if let Some(node) = location.node("approximate") {
-        node.fields(|mut approximate| {
-            search.city = approximate.text("city")?;
-            search.country = approximate.text("country")?;
-            search.region = approximate.text("region")?;
-            search.timezone = approximate.text("timezone")?;
-            approximate.finish(losses);
-            Ok(())
-        })?;
+        node.fields(|fields| decode_search_location(fields, search, losses))?;
     }
     location.finish(losses);
     Ok(())
@@ -60,19 +54,7 @@ pub(super) struct ChatWebSearchOptions<'a> {
 #[derive(Serialize)]
 struct ChatUserLocation<'a> {
     r#type: &'static str,
-    approximate: ChatApproximateLocation<'a>,
-}
-
-#[derive(Serialize)]
-struct ChatApproximateLocation<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    city: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    country: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    region: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    timezone: Option<&'a str>,
+    approximate: SearchLocation<'a>,
 }
 
 /// Encodes `web_search_options`; the format has no list of domains.
@@ -83,23 +65,9 @@ pub(super) fn encode_web_search<'a>(
     if !search.allowed_domains.is_empty() {
         losses.dropped(FieldLocation::Setting(Setting::Search));
     }
-    let approximate = ChatApproximateLocation {
-        city: search.city.as_deref(),
-        country: search.country.as_deref(),
-        region: search.region.as_deref(),
-        timezone: search.timezone.as_deref(),
-    };
-    let is_known = [
-        approximate.city,
-        approximate.country,
-        approximate.region,
-        approximate.timezone,
-    ]
-    .iter()
-    .any(Option::is_some);
     ChatWebSearchOptions {
         search_context_size: search.context_size.as_deref(),
-        user_location: is_known.then_some(ChatUserLocation {
+        user_location: SearchLocation::of(search).map(|approximate| ChatUserLocation {
             r#type: "approximate",
             approximate,
         }),

@@ -2,17 +2,14 @@
 
 use std::sync::LazyLock;
 
-use smallvec::SmallVec;
-
 use super::endpoint_fields::index_fields;
-use crate::formats::chat::{CompletionUsage, decode_error, request_usage};
+use crate::formats::chat::request_usage;
 use crate::formats::dearer_setting::DEARER_FIELDS;
 use crate::formats::token_input::TokenInput;
 use crate::formats::{
-    InputSummary, Observation, OutputLimit, ResponseObserver, RoutingFields, decode_event_data,
-    decode_model_name, decode_unique_fields, missing_content, set_field,
+    InputSummary, OutputLimit, RoutingFields, decode_model_name, decode_unique_fields, set_field,
 };
-use crate::json::{Edit, FieldIndex, Present, RawJson, from_json};
+use crate::json::{Edit, FieldIndex, RawJson};
 use crate::model::ApiError;
 
 pub(super) static FIELDS: LazyLock<FieldIndex> = LazyLock::new(|| {
@@ -86,59 +83,6 @@ pub(super) fn summarize_input(body: &[u8]) -> InputSummary {
 pub(super) fn limit_output(body: &[u8], limit: u64) -> Result<Vec<Edit>, ApiError> {
     let [field] = decode_unique_fields(body, [&["max_tokens"]])?;
     Ok(vec![set_field(body, &field, &limit.to_string())])
-}
-
-from_json! {
-    struct CompletionChunk<'a> {
-        "model" => model: Option<RawJson<'a>>,
-        "choices" => choices: Option<SmallVec<[PromptChoice<'a>; 1]>>,
-        "usage" => usage: Option<CompletionUsage>,
-        "error" => error: Option<Present>,
-    }
-}
-
-from_json! {
-    struct PromptChoice<'a> {
-        "index" => index: Option<u32>,
-        "text" => text: Option<RawJson<'a>>,
-        "finish_reason" => finish_reason: Option<RawJson<'a>>,
-    }
-}
-
-/// Observes one event of a stream.
-pub(super) fn observe_event(
-    data: &str,
-    observer: &mut ResponseObserver,
-) -> Result<Observation, ApiError> {
-    if data == "[DONE]" {
-        if observer.appeared == 0 && observer.api_error.is_none() {
-            return Err(missing_content());
-        }
-        (observer.ended, observer.closed) = (true, true);
-        return Ok(Observation::default());
-    }
-    let chunk: CompletionChunk<'_> = decode_event_data(data)?;
-    let choices = chunk.choices.unwrap_or_default();
-    for choice in &choices {
-        observer.uncounted.add_text(choice.text);
-    }
-    if let Some(usage) = &chunk.usage {
-        observer.record_usage(usage.to_usage());
-    }
-    if chunk.error.is_some() {
-        observer.api_error = Some(decode_error(200, data.as_bytes()));
-        observer.ended = true;
-    } else {
-        for choice in &choices {
-            observer.has_content |= choice.text.is_some_and(|text| text.get() != "\"\"");
-            let finish = choice.finish_reason.filter(|reason| reason.get() != "\"\"");
-            observer.observe_choice(choice.index.unwrap_or(0), finish.is_some());
-        }
-    }
-    Ok(Observation {
-        usage_only: choices.is_empty() && chunk.usage.is_some(),
-        ..Observation::of_model(chunk.model, data.as_bytes())
-    })
 }
 
 #[cfg(test)]

@@ -10,12 +10,13 @@ use std::sync::LazyLock;
 
 use bytes::Bytes;
 
+use super::chat::Chat;
 use super::dearer_setting::{DEARER_FIELDS, USUAL_VALUES};
 use super::json_bytes::to_json_string;
 use super::multipart;
 use super::{
-    InputSummary, ModelField, Observation, PassthroughEndpoint, RequestFindings, ResponseObserver,
-    RoutingFields, decode_model_name, decode_unique_fields, set_model,
+    InputSummary, ModelField, Observation, Passthrough, PassthroughEndpoint, RequestFindings,
+    ResponseObserver, RoutingFields, decode_model_name, decode_unique_fields, set_model,
 };
 use crate::json::{Edit, FieldIndex};
 use crate::model::{ApiError, Usage};
@@ -151,7 +152,7 @@ impl PassthroughEndpoint {
         observer: &mut ResponseObserver,
     ) -> Result<Observation, ApiError> {
         match self {
-            PassthroughEndpoint::Completions => completions::observe_event(data, observer),
+            PassthroughEndpoint::Completions => Chat.observe_event(data, observer),
             _ => audio::observe_event(data, observer),
         }
     }

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::formats::Capabilities;
+use crate::formats::search_location::{SearchLocation, UserLocation, decode_search_location};
 use crate::json::Fields;
 use crate::model::{ApiError, FieldLocation, HostedTool, Losses, Search, Setting, Text};
 
@@ -29,13 +30,9 @@ pub(super) fn decode_search<'a>(
     };
     node.fields(|mut fields| {
         fields.text("type")?;
-        search.city = fields.text("city")?;
-        search.region = fields.text("region")?;
-        search.country = fields.text("country")?;
-        search.timezone = fields.text("timezone")?;
-        fields.finish(losses);
-        Ok(search)
-    })
+        decode_search_location(fields, &mut search, losses)
+    })?;
+    Ok(search)
 }
 
 /// A hosted tool of a request to an upstream.
@@ -48,26 +45,12 @@ pub(super) enum MessagesHostedTool<'a> {
         #[serde(skip_serializing_if = "<[_]>::is_empty")]
         allowed_domains: &'a [Text<'a>],
         #[serde(skip_serializing_if = "Option::is_none")]
-        user_location: Option<MessagesUserLocation<'a>>,
+        user_location: Option<UserLocation<'a>>,
     },
     CodeExecution {
         r#type: &'static str,
         name: &'static str,
     },
-}
-
-/// The `user_location` of a web search.
-#[derive(Serialize)]
-pub(super) struct MessagesUserLocation<'a> {
-    r#type: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    city: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    region: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    country: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    timezone: Option<&'a str>,
 }
 
 /// Encodes web search, in the version that the upstream's capabilities name.
@@ -84,26 +67,11 @@ pub(super) fn encode_search<'a>(
     if search.context_size.is_some() {
         losses.dropped(location);
     }
-    let user_location = MessagesUserLocation {
-        r#type: "approximate",
-        city: search.city.as_deref(),
-        region: search.region.as_deref(),
-        country: search.country.as_deref(),
-        timezone: search.timezone.as_deref(),
-    };
-    let has_location = [
-        &search.city,
-        &search.region,
-        &search.country,
-        &search.timezone,
-    ]
-    .iter()
-    .any(|field| field.is_some());
     Ok(MessagesHostedTool::Search {
         r#type: format!("web_search_{version}"),
         name: name_of(HostedTool::Search),
         allowed_domains: &search.allowed_domains,
-        user_location: has_location.then_some(user_location),
+        user_location: SearchLocation::of(search).map(UserLocation::Approximate),
     })
 }
 

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::formats::search_location::{SearchLocation, UserLocation, decode_search_location};
 use crate::json::Fields;
 use crate::model::{ApiError, HostedTool, Json, Losses, Search, Text};
 
@@ -48,12 +49,7 @@ pub(super) fn decode_web_search<'a>(
         location.fields(|mut fields| {
             // The only type of location is `approximate`.
             fields.text("type")?;
-            search.city = fields.text("city")?;
-            search.region = fields.text("region")?;
-            search.country = fields.text("country")?;
-            search.timezone = fields.text("timezone")?;
-            fields.finish(losses);
-            Ok(())
+            decode_search_location(fields, &mut search, losses)
         })?;
     }
     Ok(search)
@@ -67,7 +63,7 @@ pub(super) struct WebSearchSettings<'r> {
     #[serde(skip_serializing_if = "Option::is_none")]
     filters: Option<WebSearchFilters<'r>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    user_location: Option<WebSearchLocation<'r>>,
+    user_location: Option<UserLocation<'r>>,
 }
 
 #[derive(Serialize)]
@@ -75,38 +71,13 @@ pub(super) struct WebSearchFilters<'r> {
     allowed_domains: &'r [Text<'r>],
 }
 
-#[derive(Serialize)]
-#[serde(tag = "type", rename = "approximate")]
-pub(super) struct WebSearchLocation<'r> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    city: Option<&'r str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    region: Option<&'r str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    country: Option<&'r str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    timezone: Option<&'r str>,
-}
-
 /// Encodes the settings of a web search.
 pub(super) fn encode_web_search<'r>(search: &'r Search<'_>) -> WebSearchSettings<'r> {
-    let location = [
-        &search.city,
-        &search.region,
-        &search.country,
-        &search.timezone,
-    ];
-    let located = location.into_iter().any(Option::is_some);
     let allowed_domains = search.allowed_domains.as_slice();
     WebSearchSettings {
         search_context_size: search.context_size.as_deref(),
         filters: (!allowed_domains.is_empty()).then_some(WebSearchFilters { allowed_domains }),
-        user_location: located.then_some(WebSearchLocation {
-            city: search.city.as_deref(),
-            region: search.region.as_deref(),
-            country: search.country.as_deref(),
-            timezone: search.timezone.as_deref(),
-        }),
+        user_location: SearchLocation::of(search).map(UserLocation::Approximate),
     }
 }
 

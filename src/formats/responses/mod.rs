@@ -26,7 +26,6 @@ mod request;
 mod response;
 mod response_builder;
 mod response_object;
-mod schema;
 mod settings;
 mod signatures;
 mod status;

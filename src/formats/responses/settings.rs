@@ -2,14 +2,11 @@
 
 use serde::Serialize;
 
-use super::schema;
 use crate::formats::Capabilities;
+use crate::formats::output_schema::{OutputSchema, encode_output_schema};
 use crate::formats::settings::{TOP_LOGPROBS, decode_count_in, report_set};
 use crate::json::{Fields, Node, Path};
-use crate::model::{
-    ApiError, FieldLocation, Format, Json, Losses, Output, OutputFormat, Request, Sampling,
-    Setting, Text,
-};
+use crate::model::{ApiError, Format, Losses, Output, OutputFormat, Request, Sampling, Setting};
 
 /// Decodes the output limit and the sampling parameters.
 pub(super) fn decode_sampling(
@@ -112,18 +109,8 @@ pub(super) struct TextSettings<'r> {
 #[serde(tag = "type", rename_all = "snake_case")]
 enum TextFormat<'r> {
     JsonObject,
-    JsonSchema {
-        name: &'r str,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        description: Option<&'r str>,
-        schema: &'r Json<'r>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        strict: Option<bool>,
-    },
+    JsonSchema(OutputSchema<'r>),
 }
-
-/// The name of a schema that has none: the format requires one.
-const SCHEMA_NAME: &str = "response";
 
 /// Encodes the `text` object.
 pub(super) fn encode_text<'r>(
@@ -131,57 +118,9 @@ pub(super) fn encode_text<'r>(
     losses: &mut Losses,
 ) -> Option<TextSettings<'r>> {
     let format = match &output.format {
-        OutputFormat::Text => None,
         OutputFormat::Json => Some(TextFormat::JsonObject),
-        OutputFormat::Schema {
-            name,
-            description,
-            schema,
-            strict,
-        } => {
-            if name.is_none() {
-                losses.added(FieldLocation::Setting(Setting::OutputFormat));
-            }
-            Some(TextFormat::JsonSchema {
-                name: name.as_deref().unwrap_or(SCHEMA_NAME),
-                description: description.as_deref(),
-                schema,
-                strict: encode_strict(schema, *strict, name, losses),
-            })
-        }
-        // The format has no bare values: the model returns a JSON string, quotes included.
-        OutputFormat::Enum(schema) => {
-            losses.approximated(FieldLocation::Setting(Setting::OutputFormat));
-            losses.added(FieldLocation::Setting(Setting::OutputFormat));
-            Some(TextFormat::JsonSchema {
-                name: SCHEMA_NAME,
-                description: None,
-                schema,
-                strict: Some(false),
-            })
-        }
+        format => encode_output_schema(format, losses).map(TextFormat::JsonSchema),
     };
     let verbosity = output.verbosity.as_deref();
     (format.is_some() || verbosity.is_some()).then_some(TextSettings { format, verbosity })
-}
-
-/// Encodes `strict`. Only a schema that meets the rules may be strict. A schema without a name comes from a format
-/// that has no `strict` either: it is strict wherever it can be.
-fn encode_strict(
-    schema: &Json<'_>,
-    requested: Option<bool>,
-    name: &Option<Text<'_>>,
-    losses: &mut Losses,
-) -> Option<bool> {
-    match requested {
-        Some(true) => {
-            let fits = schema::is_strict(schema);
-            if !fits {
-                losses.approximated(FieldLocation::Setting(Setting::OutputFormat));
-            }
-            Some(fits)
-        }
-        None if name.is_none() => Some(schema::is_strict(schema)),
-        requested => requested,
-    }
 }

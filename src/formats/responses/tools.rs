@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::hosted_tools::{self, CodeInterpreterContainer, WebSearchSettings};
 use super::image_generation::{self, ImageGenerationSettings};
 use super::namespaces::qualified_name;
-use super::schema;
+use crate::formats::output_schema::is_strict;
 use crate::json::{Fields, Path};
 use crate::model::{ApiError, FieldLocation, HostedTool, Json, Losses, Request, Tool, ToolKind};
 
@@ -153,7 +153,7 @@ fn encode_tool<'r>(tool: &'r Tool<'_>, losses: &mut Losses) -> ResponsesTool<'r>
         };
     }
     let requested = tool.strict == Some(true);
-    let strict = requested && tool.schema.as_ref().is_some_and(schema::is_strict);
+    let strict = requested && tool.schema.as_ref().is_some_and(is_strict);
     if strict != requested {
         losses.approximated(FieldLocation::ToolStrict { tool: tool.at });
     }
