@@ -1,4 +1,8 @@
 //! Returns unused memory to the system while the process is idle.
+//!
+//! Measured with mimalloc 0.1.52: after bodies of 1 to 5 MiB on two threads, 85 MiB stay with an idle process for as long as
+//! it allocates nothing, and 13 MiB after one block as below. `MIMALLOC_PURGE_DELAY=0` returns them too, but every page at
+//! once, also under load, and only whoever starts the process can set it.
 
 use std::convert::Infallible;
 use std::hint::black_box;
