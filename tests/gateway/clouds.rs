@@ -544,6 +544,93 @@ async fn a_workload_acts_as_a_service_account() {
 }
 
 #[tokio::test]
+async fn a_workload_on_aws_shows_google_a_signed_request() {
+    let tokens = RecordingServer::start(|request, number| {
+        let body = match request.line.as_str() {
+            "PUT /latest/api/token" => return (200, "text/plain", "metadata-token".to_owned()),
+            "GET /zone" => return (200, "text/plain", "eu-west-2b".to_owned()),
+            "GET /latest/meta-data/iam/security-credentials/" => {
+                return (200, "text/plain", "role".to_owned());
+            }
+            "GET /latest/meta-data/iam/security-credentials/role" => json!({
+                "Code": "Success", "AccessKeyId": "ASIAINSTANCE", "SecretAccessKey": "instance-secret",
+                "Token": "session", "Expiration": "2999-01-01T00:00:00Z",
+            }),
+            _ => json!({"access_token": format!("cloud-token-{}", number + 1), "expires_in": 3599}),
+        };
+        (200, "application/json", body.to_string())
+    });
+    let folder = tempfile::tempdir().expect("a folder");
+    let external = json!({
+        "type": "external_account", "audience": "//iam.example/pool", "token_url": tokens.url("/sts"),
+        "subject_token_type": "urn:ietf:params:aws:token-type:aws4_request",
+        "credential_source": {
+            "environment_id": "aws1", "region_url": tokens.url("/zone"),
+            "url": tokens.url("/latest/meta-data/iam/security-credentials"),
+            "regional_cred_verification_url": "https://sts.{region}.amazonaws.com?Action=GetCallerIdentity&Version=2011-06-15",
+        },
+    });
+    let auth = format!("{{google: {{credentials: '{external}'}}}}");
+    let home = ("HOME", folder.path().display().to_string());
+    let keys = [
+        home.clone(),
+        ("AWS_REGION", "us-east-1".to_owned()),
+        ("AWS_ACCESS_KEY_ID", "AKIAVARIABLE".to_owned()),
+        ("AWS_SECRET_ACCESS_KEY", "variable-secret".to_owned()),
+    ];
+    for (variables, region, id, signed) in [
+        (
+            &[home][..],
+            "eu-west-2",
+            "ASIAINSTANCE",
+            "host;x-amz-date;x-amz-security-token;",
+        ),
+        (&keys[..], "us-east-1", "AKIAVARIABLE", "host;x-amz-date;"),
+    ] {
+        let asked = token_request(&tokens, &auth, variables).await;
+        assert_eq!(asked.line, "POST /sts");
+        let sent = form(&asked);
+        let subject = percent_encoding::percent_decode_str(field(&sent, "subject_token"));
+        let subject = subject.decode_utf8().expect("a text");
+        let subject: Value = serde_json::from_str(&subject).expect("JSON");
+        assert_eq!(subject["method"], "POST");
+        assert_eq!(
+            subject["url"],
+            format!(
+                "https://sts.{region}.amazonaws.com?Action=GetCallerIdentity&Version=2011-06-15"
+            )
+        );
+        let headers = subject["headers"].as_array().expect("headers");
+        let header = |name: &str| {
+            let found = headers.iter().find(|header| header["key"] == name);
+            found
+                .and_then(|header| header["value"].as_str())
+                .unwrap_or_default()
+        };
+        assert_eq!(header("host"), format!("sts.{region}.amazonaws.com"));
+        assert_eq!(header("x-goog-cloud-target-resource"), "//iam.example/pool");
+        let authorization = header("authorization");
+        assert!(
+            authorization.contains(&format!("Credential={id}/")),
+            "{authorization}"
+        );
+        assert!(
+            authorization.contains(&format!("/{region}/sts/aws4_request")),
+            "{authorization}"
+        );
+        let signed = format!("SignedHeaders={signed}x-goog-cloud-target-resource, ");
+        assert!(authorization.contains(&signed), "{authorization}");
+        assert!(!subject.to_string().contains("secret"), "{subject}");
+    }
+    let zone = tokens
+        .requests()
+        .into_iter()
+        .find(|request| request.line == "GET /zone");
+    let zone = zone.expect("the zone was asked for");
+    assert_eq!(zone.header("x-aws-ec2-metadata-token"), "metadata-token");
+}
+
+#[tokio::test]
 async fn a_refused_secret_is_told_in_the_log_without_it() {
     let tokens = RecordingServer::start(|request, _| {
         let description = format!("AADSTS7000215: wrong secret in {}", request.body);

@@ -43,7 +43,7 @@ pub struct CommandSource {
 }
 
 /// Credentials of AWS, which sign each request. What is absent is found as the tools of AWS find it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct AwsSource {
     pub region: String,
     /// The service that requests are signed for.

@@ -58,6 +58,9 @@ pub(super) struct ContainerEndpoint {
 /// The session name of roles that have none.
 const SESSION_NAME: &str = "omniglot";
 
+/// The variable that names the metadata service of the instance.
+pub(super) const INSTANCE_ENDPOINT: &str = "AWS_EC2_METADATA_SERVICE_ENDPOINT";
+
 const CONTAINER_HOST: &str = "http://169.254.170.2";
 const INSTANCE_HOST: &str = "http://169.254.169.254";
 const INSTANCE_HOST_IPV6: &str = "http://[fd00:ec2::254]";
@@ -341,7 +344,7 @@ impl<'e> Chain<'e> {
         if disabled.is_some_and(|text| text.eq_ignore_ascii_case("true")) {
             return None;
         }
-        let endpoint = self.environment.get("AWS_EC2_METADATA_SERVICE_ENDPOINT");
+        let endpoint = self.environment.get(INSTANCE_ENDPOINT);
         let mode = self
             .environment
             .get("AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE");

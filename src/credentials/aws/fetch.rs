@@ -9,7 +9,9 @@ use jiff::Timestamp;
 use tokio::fs;
 use url::form_urlencoded;
 
-use super::chain::{AssumedRole, AwsEnvironment, AwsProvider, ContainerEndpoint, find_provider};
+use super::chain::{
+    AssumedRole, AwsEnvironment, AwsProvider, ContainerEndpoint, INSTANCE_ENDPOINT, find_provider,
+};
 use super::documents::{decode_metadata, decode_process, decode_sts, decode_sts_error};
 use super::shared_files::SharedFiles;
 use super::signature::{RequestToSign, body_hash, sign};
@@ -27,6 +29,9 @@ const STATIC_INTERVAL: Duration = Duration::from_secs(60 * 60);
 /// How long a token for the metadata service is valid. It is used at once.
 const METADATA_TOKEN_SECONDS: &str = "60";
 
+/// How messages call the metadata service.
+const INSTANCE: &str = "the instance";
+
 const FORM: &str = "application/x-www-form-urlencoded";
 
 /// Fetches credentials by the chain of AWS.
@@ -34,23 +39,7 @@ pub(in crate::credentials) async fn fetch(
     source: &AwsSource,
     client: &TokenClient,
 ) -> Result<NewCredential, String> {
-    let variable = |name: &str| std::env::var(name).ok();
-    let config = read_shared_file("AWS_CONFIG_FILE", "config").await?;
-    let credentials = read_shared_file("AWS_SHARED_CREDENTIALS_FILE", "credentials").await?;
-    let provider = {
-        let files = SharedFiles::parse(&config, &credentials)?;
-        let environment = AwsEnvironment {
-            variable: &variable,
-            files: &files,
-        };
-        find_provider(source, &environment)?
-    };
-    let fetcher = AwsFetcher {
-        client,
-        region: &source.region,
-        sts: variable("AWS_ENDPOINT_URL_STS"),
-    };
-    let credentials = fetcher.fetch(&provider).await?;
+    let credentials = fetch_by_chain(source, client, None).await?;
     let left = credentials.expires_at.map(|at| {
         let unix = Duration::try_from_secs_f64(at.as_second().max(0) as f64);
         left_until(unix.unwrap_or_default(), SystemTime::now())
@@ -66,6 +55,47 @@ pub(in crate::credentials) async fn fetch(
             },
         },
     })
+}
+
+/// The credentials of the workload that this is, by the chain of AWS without a config. `instance`: where the metadata service
+/// is, if no variable says so.
+pub(in crate::credentials) async fn workload_credentials(
+    client: &TokenClient,
+    region: &str,
+    instance: Option<String>,
+) -> Result<AwsCredentials, String> {
+    let source = AwsSource {
+        region: region.to_owned(),
+        ..AwsSource::default()
+    };
+    fetch_by_chain(&source, client, instance).await
+}
+
+async fn fetch_by_chain(
+    source: &AwsSource,
+    client: &TokenClient,
+    instance: Option<String>,
+) -> Result<AwsCredentials, String> {
+    let variable = |name: &str| {
+        let instance = instance.clone().filter(|_| name == INSTANCE_ENDPOINT);
+        std::env::var(name).ok().or(instance)
+    };
+    let config = read_shared_file("AWS_CONFIG_FILE", "config").await?;
+    let credentials = read_shared_file("AWS_SHARED_CREDENTIALS_FILE", "credentials").await?;
+    let provider = {
+        let files = SharedFiles::parse(&config, &credentials)?;
+        let environment = AwsEnvironment {
+            variable: &variable,
+            files: &files,
+        };
+        find_provider(source, &environment)?
+    };
+    let fetcher = AwsFetcher {
+        client,
+        region: &source.region,
+        sts: variable("AWS_ENDPOINT_URL_STS"),
+    };
+    fetcher.fetch(&provider).await
 }
 
 /// The text of a shared file, or nothing where there is none.
@@ -190,47 +220,59 @@ impl AwsFetcher<'_> {
             token.set_sensitive(true);
             request = request.header(AUTHORIZATION, token);
         }
-        let response = self.ask("the container", request).await?;
+        let response = ask(self.client, "the container", request).await?;
         decode_metadata(response.body()).map_err(|reason| format!("the container: {reason}"))
     }
 
     /// The second version of the metadata service: a token first, which no request from elsewhere can have.
     async fn ask_instance(&self, endpoint: &str) -> Result<AwsCredentials, String> {
-        const WHO: &str = "the instance";
-        let asked = Request::put(format!("{endpoint}/latest/api/token")).header(
-            "x-aws-ec2-metadata-token-ttl-seconds",
-            METADATA_TOKEN_SECONDS,
-        );
-        let token = self.ask(WHO, asked).await.map_err(|reason| {
-            format!("{reason} (no other source of AWS credentials was found before the instance)")
-        })?;
-        let token = HeaderValue::from_bytes(token.body().trim_ascii());
-        let token = token.map_err(|_| format!("{WHO} gave a token that no header can hold"))?;
+        let (name, token) = metadata_token(self.client, endpoint)
+            .await
+            .map_err(|reason| {
+                format!(
+                    "{reason} (no other source of AWS credentials was found before the instance)"
+                )
+            })?;
         let roles = format!("{endpoint}/latest/meta-data/iam/security-credentials/");
-        let asking = |uri: &str| Request::get(uri).header("x-aws-ec2-metadata-token", &token);
-        let listed = self.ask(WHO, asking(&roles)).await?;
+        let asking = |uri: &str| Request::get(uri).header(name, &token);
+        let listed = ask(self.client, INSTANCE, asking(&roles)).await?;
         let listed = String::from_utf8_lossy(listed.body());
         let role = listed.lines().next().unwrap_or_default().trim();
         if role.is_empty() {
-            return Err(format!("{WHO} has no role"));
+            return Err(format!("{INSTANCE} has no role"));
         }
-        let found = self.ask(WHO, asking(&format!("{roles}{role}"))).await?;
-        decode_metadata(found.body()).map_err(|reason| format!("{WHO}: {reason}"))
+        let found = ask(self.client, INSTANCE, asking(&format!("{roles}{role}"))).await?;
+        decode_metadata(found.body()).map_err(|reason| format!("{INSTANCE}: {reason}"))
     }
+}
 
-    /// Sends a request to a service on the link, which must answer with success.
-    async fn ask(
-        &self,
-        who: &str,
-        request: http::request::Builder,
-    ) -> Result<Response<Bytes>, String> {
-        let request = request.body(Bytes::new());
-        let request = request.map_err(|error| format!("the address of {who} is wrong: {error}"))?;
-        let response = self.client.send(request).await?;
-        match response.status() {
-            StatusCode::OK => Ok(response),
-            status => Err(format!("{who} answered with status {}", status.as_u16())),
-        }
+/// A token for the second version of the metadata service, with the name of its header.
+pub(in crate::credentials) async fn metadata_token(
+    client: &TokenClient,
+    endpoint: &str,
+) -> Result<(&'static str, HeaderValue), String> {
+    let asked = Request::put(format!("{endpoint}/latest/api/token")).header(
+        "x-aws-ec2-metadata-token-ttl-seconds",
+        METADATA_TOKEN_SECONDS,
+    );
+    let token = ask(client, INSTANCE, asked).await?;
+    let token = HeaderValue::from_bytes(token.body().trim_ascii());
+    let token = token.map_err(|_| format!("{INSTANCE} gave a token that no header can hold"))?;
+    Ok(("x-aws-ec2-metadata-token", token))
+}
+
+/// Sends a request to a service on the link, which must answer with success.
+async fn ask(
+    client: &TokenClient,
+    who: &str,
+    request: http::request::Builder,
+) -> Result<Response<Bytes>, String> {
+    let request = request.body(Bytes::new());
+    let request = request.map_err(|error| format!("the address of {who} is wrong: {error}"))?;
+    let response = client.send(request).await?;
+    match response.status() {
+        StatusCode::OK => Ok(response),
+        status => Err(format!("{who} answered with status {}", status.as_u16())),
     }
 }
 

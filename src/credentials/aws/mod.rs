@@ -6,5 +6,5 @@ mod fetch;
 mod shared_files;
 mod signature;
 
-pub(super) use fetch::fetch;
-pub(super) use signature::{RequestToSign, body_hash, sign};
+pub(super) use fetch::{fetch, metadata_token, workload_credentials};
+pub(super) use signature::{GOOGLE_TARGET, RequestToSign, body_hash, sign};

@@ -19,6 +19,9 @@ const ALGORITHM: &str = "AWS4-HMAC-SHA256";
 const X_AMZ_DATE: HeaderName = HeaderName::from_static("x-amz-date");
 const X_AMZ_SECURITY_TOKEN: HeaderName = HeaderName::from_static("x-amz-security-token");
 
+/// The header by which a request that Google sends to AWS names the pool of workloads that it is meant for.
+pub(in crate::credentials) const GOOGLE_TARGET: &str = "x-goog-cloud-target-resource";
+
 /// What of a request is signed beside its headers.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::credentials) struct RequestToSign<'a> {
@@ -84,7 +87,10 @@ fn sensitive(text: &str) -> Option<HeaderValue> {
 /// The names of the headers to sign, in order: what no hop on the way changes.
 fn signed_headers(headers: &HeaderMap) -> Vec<&str> {
     let is_signed = |name: &&HeaderName| {
-        *name == HOST || *name == CONTENT_TYPE || name.as_str().starts_with("x-amz")
+        *name == HOST
+            || *name == CONTENT_TYPE
+            || *name == GOOGLE_TARGET
+            || name.as_str().starts_with("x-amz")
     };
     let names = headers.keys().filter(is_signed);
     let mut names: Vec<&str> = names
