@@ -110,7 +110,12 @@ pub fn parse(file_name: &str, text: &str, env: &Env) -> Result<Config, Vec<Probl
     }
 }
 
-/// The environment of this process, for [`load`].
+/// The environment of this process, for [`load`]. What it lacks may be a file of systemd's `LoadCredential=`: secrets there
+/// are not seen by who may list the environments of processes.
 pub fn process_env(name: &str) -> Option<String> {
-    std::env::var(name).ok()
+    std::env::var(name).ok().or_else(|| {
+        let folder = std::env::var_os("CREDENTIALS_DIRECTORY")?;
+        let text = std::fs::read_to_string(Path::new(&folder).join(name)).ok()?;
+        Some(text.trim_end_matches(['\r', '\n']).to_owned())
+    })
 }

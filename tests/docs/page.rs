@@ -15,7 +15,7 @@ use crate::process::Demo;
 use crate::{read, root};
 
 /// Blocks that cannot be tried: a build, all tests, a process that runs until it is stopped, files of another machine.
-const NOT_RUN: [(&str, &str); 12] = [
+const NOT_RUN: [(&str, &str); 16] = [
     ("README.md", "cargo install --path . --locked"),
     ("README.md", "omniglot run -c omniglot.yaml"),
     ("README.md", "scripts/test"),
@@ -40,6 +40,19 @@ const NOT_RUN: [(&str, &str); 12] = [
         "cargo bench --bench gateway -- --only start,pairs",
     ),
     ("docs/operations.md", "server:"),
+    ("docs/installation.md", "packaging/release binary"),
+    (
+        "docs/installation.md",
+        "sudo apt install ./dist/omniglot_0.1.0-1_amd64.deb",
+    ),
+    (
+        "docs/installation.md",
+        "podman build -f packaging/Containerfile -t omniglot .",
+    ),
+    (
+        "docs/installation.md",
+        "kubectl create secret generic omniglot-keys --from-literal=OPENAI_API_KEY=sk-… --from-literal=OMNIGLOT_KEY=…",
+    ),
 ];
 
 pub fn check(page: &str) {
