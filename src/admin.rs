@@ -11,8 +11,11 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use axum::routing::get;
 
-use crate::metrics::{Metrics, UpstreamStatus};
-use crate::runtime::{Runtime, Snapshot};
+use jiff::Timestamp;
+
+use crate::access::Keyring;
+use crate::metrics::{CapStatus, Metrics, UpstreamStatus};
+use crate::runtime::{Key, Runtime, Snapshot};
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -28,14 +31,21 @@ pub enum LifecyclePhase {
 pub struct Admin {
     pub metrics: Arc<Metrics>,
     runtime: Arc<Runtime>,
+    /// The keys of the store, if there is one.
+    keyring: Option<Arc<Keyring>>,
     phase: AtomicU8,
 }
 
 impl Admin {
-    pub fn new(metrics: Arc<Metrics>, runtime: Arc<Runtime>) -> Admin {
+    pub fn new(
+        metrics: Arc<Metrics>,
+        runtime: Arc<Runtime>,
+        keyring: Option<Arc<Keyring>>,
+    ) -> Admin {
         Admin {
             metrics,
             runtime,
+            keyring,
             phase: AtomicU8::new(LifecyclePhase::Starting as u8),
         }
     }
@@ -80,10 +90,26 @@ async fn readiness(State(admin): State<Arc<Admin>>) -> (StatusCode, &'static str
 }
 
 async fn metrics(State(admin): State<Arc<Admin>>) -> impl IntoResponse {
-    let text = admin
-        .metrics
-        .render(upstream_status(&admin.runtime.snapshot()));
+    let snapshot = admin.runtime.snapshot();
+    let stored = admin.keyring.as_ref().map(|keyring| keyring.cached_keys());
+    let keys = snapshot.keys.values().cloned();
+    let caps = keys.chain(stored.into_iter().flatten());
+    let now = Timestamp::now();
+    let caps = caps.filter_map(|key| cap_status(&key, now)).collect();
+    let text = admin.metrics.render(upstream_status(&snapshot), caps);
     ([(CONTENT_TYPE, OPEN_METRICS)], text)
+}
+
+fn cap_status(key: &Key, now: Timestamp) -> Option<CapStatus> {
+    let cap = key.cap?;
+    let used = (key.account.spent(cap.reset, now) + key.account.reserved()).to_f64();
+    Some(CapStatus {
+        key: key.name.clone(),
+        used: match cap.amount.is_zero() {
+            true => 1.0,
+            false => used / cap.amount.to_f64(),
+        },
+    })
 }
 
 fn upstream_status(snapshot: &Snapshot) -> Vec<UpstreamStatus> {
@@ -118,7 +144,7 @@ mod tests {
     fn admin() -> Admin {
         let config = crate::config::parse("test.yaml", "{}", &|_| None);
         let runtime = Runtime::new(config.expect("an empty config is good"));
-        Admin::new(Arc::default(), Arc::new(runtime))
+        Admin::new(Arc::default(), Arc::new(runtime), None)
     }
 
     async fn open(admin: Arc<Admin>) -> SocketAddr {

@@ -97,7 +97,7 @@ impl Keyring {
         snapshot: &Snapshot,
         hash: &[u8; 32],
     ) -> Option<Result<Arc<Key>, ApiError>> {
-        let keys = self.cached_keys();
+        let keys = self.cache();
         keys.get(hash).map(|cached| usable(cached, snapshot))
     }
 
@@ -107,7 +107,7 @@ impl Keyring {
         snapshot: &Snapshot,
         id: &str,
     ) -> Option<Result<Arc<Key>, ApiError>> {
-        let keys = self.cached_keys();
+        let keys = self.cache();
         let [hash, _] = keys.hashes.get(id)?;
         keys.get(hash.as_ref()?)
             .map(|cached| usable(cached, snapshot))
@@ -151,7 +151,7 @@ impl Keyring {
 
     async fn query(&self, runtime: &Runtime, hash: &[u8; 32]) -> Result<(), LookupOutcome> {
         // A lookup that just ended may have cached it.
-        if let Some(cached) = self.cached_keys().get(hash) {
+        if let Some(cached) = self.cache().get(hash) {
             return Err(LookupOutcome::Found(cached.clone()));
         }
         let permit = self.lookups.admit(&LOOKUP_LIMITS, Instant::now());
@@ -213,7 +213,7 @@ impl Keyring {
 
     /// Applies the changes of the store, and loads the spending of new accounts.
     pub async fn sync(&self, runtime: &Runtime) -> Result<(), StoreError> {
-        let revision = self.cached_keys().revision;
+        let revision = self.cache().revision;
         let changes = self.store.keys_since(revision).await?;
         if !changes.is_empty() {
             self.apply(runtime, changes);
@@ -277,17 +277,27 @@ impl Keyring {
         Ok(())
     }
 
-    fn cached_keys(&self) -> RwLockReadGuard<'_, CachedKeys> {
+    fn cache(&self) -> RwLockReadGuard<'_, CachedKeys> {
         self.cached_keys
             .read()
             .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn all_cached(&self) -> Vec<Arc<Key>> {
-        let keys = self.cached_keys();
+        let keys = self.cache();
         keys.by_hash
             .values()
             .map(|cached| cached.key.clone())
+            .collect()
+    }
+
+    /// The keys that were used, each once.
+    pub fn cached_keys(&self) -> Vec<Arc<Key>> {
+        let cache = self.cache();
+        let hashes = cache.hashes.values();
+        let newest = hashes.filter_map(|hashes| hashes.iter().flatten().next());
+        newest
+            .filter_map(|hash| Some(cache.by_hash.get(hash)?.key.clone()))
             .collect()
     }
 

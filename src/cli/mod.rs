@@ -4,8 +4,10 @@ mod account;
 mod config_file;
 mod demo;
 mod greeting;
+mod health;
 mod import;
 mod key;
+mod live;
 mod logging;
 mod manual;
 mod output;
@@ -53,7 +55,12 @@ enum Command {
         /// Print what this name of a model resolves to, instead of all routes
         #[arg(long, value_name = "NAME")]
         model: Option<String>,
+        /// Also ask each upstream once for its list of models, and print what it answered
+        #[arg(long, conflicts_with = "model")]
+        live: bool,
     },
+    /// Ask a running gateway whether it takes requests
+    Health(health::HealthOptions),
     /// List the presets of `provider` for upstreams
     Providers,
     /// Write a config from that of another gateway
@@ -97,7 +104,7 @@ pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let (command, file) = (cli.command.unwrap_or(Command::Run(cli.run)), cli.config);
     if file.is_given() && !takes_config(&command) {
-        let message = "init, providers, import, translate, mock, completions and man take no config; leave out -c";
+        let message = "init, health, providers, import, translate, mock, completions and man take no config; leave out -c";
         Cli::command()
             .error(ErrorKind::ArgumentConflict, message)
             .exit();
@@ -105,7 +112,8 @@ pub fn main() -> ExitCode {
     let outcome = match command {
         Command::Run(options) => run(file, &options),
         Command::Init(options) => quick_start::init(&options),
-        Command::Check { model } => check(file, model.as_deref()),
+        Command::Check { model, live } => check(file, model.as_deref(), live),
+        Command::Health(options) => health::ask(&options),
         Command::Providers => print_providers(),
         Command::Import(options) => import::run(&options),
         Command::Account(command) => account::run(*command, file),
@@ -126,6 +134,7 @@ const fn takes_config(command: &Command) -> bool {
     !matches!(
         command,
         Command::Init(_)
+            | Command::Health(_)
             | Command::Providers
             | Command::Import(_)
             | Command::Translate(_)
@@ -175,20 +184,27 @@ fn without_config(options: &RunOptions) -> Result<StartOptions> {
     found.map_or_else(|| demo::start_options(options.listen), Ok)
 }
 
-fn check(file: ConfigFile, model: Option<&str>) -> Result<ExitCode> {
+fn check(file: ConfigFile, model: Option<&str>, live: bool) -> Result<ExitCode> {
     let Some(path) = file.path() else {
         anyhow::bail!("there is no {DEFAULT_FILE} here: name a config with -c FILE");
     };
-    Ok(match load(&path) {
-        Ok(config) => {
-            let text = match model {
-                Some(name) => config::resolution(&config, name).map_err(anyhow::Error::msg)?,
-                None => config::route_table(&config),
-            };
-            output::print(&text)?;
-            ExitCode::SUCCESS
-        }
-        Err(code) => code,
+    let config = match load(&path) {
+        Ok(config) => config,
+        Err(code) => return Ok(code),
+    };
+    let text = match model {
+        Some(name) => config::resolution(&config, name).map_err(anyhow::Error::msg)?,
+        None => config::route_table(&config),
+    };
+    output::print(&text)?;
+    if !live {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let asked = live::ask(config)?;
+    output::print(&format!("\n{}", asked.table))?;
+    Ok(match asked.is_good {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
     })
 }
 

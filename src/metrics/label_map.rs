@@ -19,6 +19,8 @@ pub(super) struct ModelMetrics {
     pub(super) whole: Histogram,
     /// Set with the first response that has a byte.
     pub(super) first_byte: OnceLock<Histogram>,
+    /// Set with the first response of an upstream.
+    pub(super) added: OnceLock<Histogram>,
     /// In the order of `TOKEN_KINDS`; set when first counted.
     pub(super) tokens: [OnceLock<Counter>; TOKEN_KINDS.len()],
     pub(super) estimated: [OnceLock<Counter>; TOKEN_KINDS.len()],

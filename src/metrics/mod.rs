@@ -1,5 +1,6 @@
 //! All metrics of the gateway, with typed labels, and their text for a Prometheus scrape.
 
+mod cap_gauges;
 mod cost;
 mod journal_collector;
 mod label_map;
@@ -18,10 +19,12 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 use tokio::runtime::Handle;
 
+pub use cap_gauges::CapStatus;
 pub use journal_collector::JournalMetrics;
 pub use served_request::ServedRequest;
 pub use upstream_gauges::UpstreamStatus;
 
+use cap_gauges::CapGauges;
 use cost::CostCounter;
 use journal_collector::JournalCollector;
 use label_map::{LabelMap, ModelMetrics};
@@ -40,6 +43,11 @@ const SECONDS: [f64; 17] = [
     120.0, 300.0,
 ];
 
+/// Buckets of what the gateway itself takes: from a small request to a queue.
+const ADDED_SECONDS: [f64; 12] = [
+    0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 2.5,
+];
+
 /// The formats, the operations that are counted apart, and one more for requests without a format.
 const FORMATS: usize = Format::EVERY.len() + Operation::LABELS.len() + 1;
 
@@ -47,6 +55,7 @@ pub struct Metrics {
     registry: Registry,
     requests: Family<RequestLabels, Counter>,
     first_byte: Family<ModelLabels, Histogram>,
+    added: Family<ModelLabels, Histogram>,
     whole: Family<ModelLabels, Histogram>,
     received: Family<FormatLabel, Counter>,
     sent: Family<FormatLabel, Counter>,
@@ -68,6 +77,7 @@ pub struct Metrics {
     limits_store_up: Family<NoLabels, Gauge>,
     limited_alone: Family<NoLabels, Counter>,
     upstream_gauges: UpstreamGauges,
+    cap_gauges: CapGauges,
     journal: JournalCollector,
     /// The metrics of each model and upstream: a lookup in a family needs owned labels, here counting a
     /// request allocates nothing and searches once.
@@ -133,6 +143,7 @@ impl Metrics {
             registry: Registry::with_prefix("omniglot"),
             requests: Family::default(),
             first_byte: Family::new_with_constructor(seconds),
+            added: Family::new_with_constructor(|| Histogram::new(ADDED_SECONDS)),
             whole: Family::new_with_constructor(seconds),
             received: Family::default(),
             sent: Family::default(),
@@ -150,6 +161,7 @@ impl Metrics {
             limits_store_up: Family::default(),
             limited_alone: Family::default(),
             upstream_gauges: UpstreamGauges::default(),
+            cap_gauges: CapGauges::default(),
             journal: JournalCollector::default(),
             by_format: Default::default(),
             costs: LabelMap::default(),
@@ -163,6 +175,7 @@ impl Metrics {
         self.register_operation();
         let registry = &mut self.registry;
         self.upstream_gauges.register(registry);
+        self.cap_gauges.register(registry);
         registry.register_collector(Box::new(self.journal.clone()));
         let version = [("version", env!("CARGO_PKG_VERSION"))];
         registry.register("build", "The running version", Info::new(version));
@@ -181,6 +194,12 @@ impl Metrics {
             "Time from the arrival of a request to the first byte of the response",
             Unit::Seconds,
             self.first_byte.clone(),
+        );
+        registry.register_with_unit(
+            "added",
+            "Time until the first byte that the gateway itself took, without what the client and upstreams took",
+            Unit::Seconds,
+            self.added.clone(),
         );
         registry.register_with_unit(
             "request",
@@ -325,8 +344,9 @@ impl Metrics {
     }
 
     /// Every metric in the OpenMetrics text format.
-    pub fn render(&self, upstreams: Vec<UpstreamStatus>) -> String {
+    pub fn render(&self, upstreams: Vec<UpstreamStatus>, caps: Vec<CapStatus>) -> String {
         self.upstream_gauges.set(upstreams, || {
+            self.cap_gauges.set(caps);
             let tasks = self
                 .service
                 .get()

@@ -26,6 +26,8 @@ pub struct ServedRequest<'a> {
     pub status: u16,
     /// Absent when no byte of a response was sent.
     pub first_byte: Option<Duration>,
+    /// Absent when no upstream has answered.
+    pub added: Option<Duration>,
     pub total: Duration,
     pub received: u64,
     pub sent: u64,
@@ -74,6 +76,11 @@ impl Metrics {
             let histogram = row.first_byte.get_or_init(make);
             histogram.observe(first_byte.as_secs_f64());
         }
+        if let Some(added) = served.added {
+            let make = || self.added.get_or_create_owned(&row.labels);
+            let histogram = row.added.get_or_init(make);
+            histogram.observe(added.as_secs_f64());
+        }
         if let Some(metered) = &served.metered {
             self.count_tokens(row, metered);
         }
@@ -91,6 +98,7 @@ impl Metrics {
             sent: self.sent.get_or_create_owned(&bytes),
             whole: self.whole.get_or_create_owned(&labels),
             first_byte: OnceLock::new(),
+            added: OnceLock::new(),
             tokens: Default::default(),
             estimated: Default::default(),
             labels,

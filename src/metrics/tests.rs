@@ -12,6 +12,7 @@ const SERVED: ServedRequest<'static> = ServedRequest {
     upstream: "acme",
     status: 200,
     first_byte: Some(Duration::from_millis(2)),
+    added: Some(Duration::from_micros(200)),
     total: Duration::from_secs(3),
     received: 100,
     sent: 2000,
@@ -68,13 +69,13 @@ fn costs_add_up_exactly_and_estimates_stand_apart() {
             r#"omniglot_tokens_total{model="acme-large",kind="output"} 7"#,
         ],
     );
-    assert!(!metrics.render(Vec::new()).contains("other"));
+    assert!(!metrics.render(Vec::new(), Vec::new()).contains("other"));
 }
 
 #[test]
 fn a_journal_is_shown_where_there_is_one() {
     let metrics = Metrics::new();
-    assert!(!metrics.render(Vec::new()).contains("journal"));
+    assert!(!metrics.render(Vec::new(), Vec::new()).contains("journal"));
     metrics.collect_journal(|| JournalMetrics {
         bytes: 900,
         limit: 1000,
@@ -102,7 +103,7 @@ fn a_journal_is_shown_where_there_is_one() {
 
 #[track_caller]
 fn assert_lines(metrics: &Metrics, expected: &[&str]) {
-    let text = metrics.render(Vec::new());
+    let text = metrics.render(Vec::new(), Vec::new());
     for line in expected {
         assert!(
             text.lines().any(|written| written == *line),
@@ -129,6 +130,8 @@ fn a_served_request_shows_in_every_metric_about_requests() {
             r#"omniglot_requests_total{format="chat",model="acme-large",upstream="",status="429"} 1"#,
             r#"omniglot_first_byte_seconds_bucket{le="0.001",format="chat",model="acme-large"} 0"#,
             r#"omniglot_first_byte_seconds_bucket{le="0.0025",format="chat",model="acme-large"} 3"#,
+            r#"omniglot_added_seconds_bucket{le="0.0001",format="chat",model="acme-large"} 0"#,
+            r#"omniglot_added_seconds_bucket{le="0.00025",format="chat",model="acme-large"} 3"#,
             r#"omniglot_request_seconds_bucket{le="2.5",format="chat",model="acme-large"} 0"#,
             r#"omniglot_request_seconds_bucket{le="5.0",format="chat",model="acme-large"} 3"#,
             r#"omniglot_request_seconds_bucket{le="300.0",format="chat",model="acme-large"} 3"#,
@@ -141,7 +144,11 @@ fn a_served_request_shows_in_every_metric_about_requests() {
             r#"omniglot_tokens_total{model="acme-large",kind="thinking"} 6"#,
         ],
     );
-    assert!(!metrics.render(Vec::new()).contains("cache_written"));
+    assert!(
+        !metrics
+            .render(Vec::new(), Vec::new())
+            .contains("cache_written")
+    );
 }
 
 #[test]
@@ -151,6 +158,7 @@ fn a_request_without_format_or_reply_is_counted_too() {
         format: None,
         model: "",
         first_byte: None,
+        added: None,
         ..SERVED
     });
     assert_lines(
@@ -162,7 +170,7 @@ fn a_request_without_format_or_reply_is_counted_too() {
     );
     assert!(
         !metrics
-            .render(Vec::new())
+            .render(Vec::new(), Vec::new())
             .contains("first_byte_seconds_count")
     );
 }

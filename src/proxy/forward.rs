@@ -49,6 +49,8 @@ impl Gateway {
                     let kept = billing::keep_cost(ctx);
                     ctx.response.translator = None;
                     ctx.route.body_memory.release_response();
+                    ctx.note_upstream_wait();
+                    ctx.response.end_upstream_wait();
                     ctx.attempt.clear_sent();
                     let may_cost = self.reserve_again(ctx, kept).await;
                     if !may_cost || !self.back_off(session, ctx).await? {

@@ -53,7 +53,9 @@ mod image_tasks;
 mod known_cost;
 mod large_body;
 mod late_usage;
+mod listed_models;
 mod listener;
+mod live_check;
 mod local;
 mod model_suffix;
 mod own_key;
@@ -92,7 +94,9 @@ pub use conversation_store::ConversationStore;
 pub use discovery::ModelDiscovery;
 pub use gateway::Gateway;
 pub use health_check::HealthChecks;
+pub use listed_models::ListFailure;
 pub use listener::{ConnectionAdmission, Listener};
+pub use live_check::{LiveAnswer, ask_upstreams};
 pub use upstream::pool::UpstreamPool;
 
 #[async_trait]

@@ -84,11 +84,14 @@ impl Gateway {
         else {
             return self.answer_locally(session, ctx, &endpoint).await;
         };
+        let before = ctx.client.elapsed();
         let body = match request_body::read(session, ctx, *operation).await {
             Ok(body) => body,
             Err(BodyError::ClientGone(error)) => return Err(error),
             Err(BodyError::Invalid(api_error)) => return Err(ctx.set_error(api_error)),
         };
+        let wait = ctx.client.elapsed().saturating_sub(before);
+        ctx.response.add_wait(wait);
         let rewritten = match operation {
             Operation::Passthrough(endpoint) => endpoint.rewrite_body(&body),
             _ => ctx.client.codec().rewrite_body(&body),

@@ -91,6 +91,7 @@ impl Gateway {
             let reading = pin!(read_chunk(upstream, limit));
             let end = (ctx.deadline(), is_paid);
             let chunk = late_usage::run_step(session, &mut ctx.client, end, reading).await?;
+            ctx.note_upstream_wait();
             limit = idle_timeout(ctx);
             let end = chunk.is_none();
             let mut chunk = decompress(ctx, &mut decompressor, chunk)?;
@@ -143,7 +144,10 @@ impl Gateway {
                 match read_or_release(session, upstream, limit, held.release_at(), ctx.deadline())
                     .await
                 {
-                    Ok(Some(chunk)) => Ok(chunk),
+                    Ok(Some(chunk)) => {
+                        ctx.note_upstream_wait();
+                        Ok(chunk)
+                    }
                     Ok(None) => {
                         held.release(self, session, ctx).await?;
                         continue;

@@ -138,6 +138,7 @@ fn count(ctx: &RequestContext, cost: Option<RequestCost>) {
         upstream: ctx.route.upstream_name(),
         status: ctx.response.status(),
         first_byte: ctx.response.first_byte(),
+        added: ctx.response.added(),
         total: ctx.client.elapsed(),
         received: ctx.client.received_bytes(),
         sent: ctx.response.sent_bytes(),

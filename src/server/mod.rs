@@ -131,7 +131,11 @@ pub fn run(start: StartOptions) -> Result<()> {
         };
         server.add_service(background_service("console", service));
     }
-    let admin = Arc::new(Admin::new(state.metrics.clone(), state.runtime.clone()));
+    let admin = Arc::new(Admin::new(
+        state.metrics.clone(),
+        state.runtime.clone(),
+        state.keyring(),
+    ));
     let lifecycle = Lifecycle {
         greeting: start.greeting,
         remove_at_exit: start.remove_at_exit,

@@ -31,7 +31,7 @@ server: {{listen: '{public}', admin: '{admin}', access_log: json}}
 store: sqlite:{folder}/omniglot.db
 limits_store: redis://{nowhere}/0
 journal: {{path: {folder}/journal}}
-keys: [{{name: test, secret: test-key, limits: {{concurrency: 8}}}}]
+keys: [{{name: test, secret: test-key, spending_cap: 100, limits: {{concurrency: 8}}}}]
 upstreams:
   - {{name: mock, format: chat, base_url: 'http://{mock}/v1', health: {{path: /models}}, discover: on}}
   - {{name: away, format: chat, base_url: 'http://{nowhere}/v1'}}
@@ -71,6 +71,7 @@ models:
     gateway.signal(Signal::SIGHUP);
 
     let described = described();
+    check_dashboards(&described);
     let url = format!("http://{admin}/metrics");
     let mut shown = BTreeSet::new();
     // Some appear only after a moment: a health check, a reload, a copied usage record.
@@ -114,6 +115,32 @@ fn names(scrape: &str) -> BTreeSet<String> {
             })
         })
         .collect()
+}
+
+/// The dashboard and the alert rules name metrics that are there.
+fn check_dashboards(described: &BTreeSet<String>) {
+    let pattern = Regex::new(r"omniglot_[a-z_]+").expect("a pattern");
+    for file in [
+        "packaging/grafana/omniglot.json",
+        "packaging/prometheus/alerts.yaml",
+    ] {
+        let text = read(file);
+        let names: BTreeSet<&str> = pattern
+            .find_iter(&text)
+            .map(|found| found.as_str())
+            .collect();
+        assert!(names.len() > 5, "{file} names {names:?}");
+        for name in names {
+            let name = name.strip_suffix("_bucket").unwrap_or(name);
+            assert!(
+                described.contains(name),
+                "{file} names {name}, which is no metric"
+            );
+        }
+    }
+    let dashboard: Value =
+        serde_json::from_str(&read("packaging/grafana/omniglot.json")).expect("JSON");
+    assert_eq!(dashboard["title"], "Omniglot");
 }
 
 fn described() -> BTreeSet<String> {

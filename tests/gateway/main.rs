@@ -32,6 +32,7 @@ mod images;
 mod import;
 mod keep_alive;
 mod keys;
+mod live_check;
 mod model_lists;
 mod model_patterns;
 mod native;

@@ -124,6 +124,17 @@ impl RequestContext {
         error
     }
 
+    /// Notes how long the upstream has taken, as long as the client has nothing of the response.
+    pub(in crate::proxy) fn note_upstream_wait(&mut self) {
+        if let Some(sent_at) = self
+            .attempt
+            .sent_at()
+            .filter(|_| !self.response.header_sent())
+        {
+            self.response.set_upstream_wait(sent_at.elapsed());
+        }
+    }
+
     /// Keeps an error for `fail_to_proxy`. The returned error says whether another attempt may follow.
     pub(in crate::proxy) fn set_error(&mut self, mut api_error: ApiError) -> Box<Error> {
         if let Some(attempt) = self.route.current() {

@@ -18,6 +18,10 @@ pub(in crate::proxy) struct ResponseState {
     /// A chunk is being written to the client.
     writing: bool,
     first_byte: Option<Duration>,
+    /// How long the client and the upstreams of earlier attempts took.
+    waited: Duration,
+    /// How long the upstream of this attempt takes.
+    upstream_wait: Duration,
     sent: u64,
     last_sent: Instant,
 }
@@ -32,6 +36,8 @@ impl ResponseState {
             header_sent: false,
             writing: false,
             first_byte: None,
+            waited: Duration::ZERO,
+            upstream_wait: Duration::ZERO,
             sent: 0,
             last_sent: now,
         }
@@ -106,5 +112,28 @@ impl ResponseState {
 
     pub(in crate::proxy) const fn first_byte(&self) -> Option<Duration> {
         self.first_byte
+    }
+
+    /// The client took this long to send its body.
+    pub(in crate::proxy) fn add_wait(&mut self, wait: Duration) {
+        self.waited += wait;
+    }
+
+    /// The upstream has taken this long so far. After the first byte it does not count any more.
+    pub(in crate::proxy) fn set_upstream_wait(&mut self, wait: Duration) {
+        if self.first_byte.is_none() {
+            self.upstream_wait = wait;
+        }
+    }
+
+    /// The attempt has failed, and another follows.
+    pub(in crate::proxy) fn end_upstream_wait(&mut self) {
+        self.waited += std::mem::take(&mut self.upstream_wait);
+    }
+
+    /// What the gateway itself added until the first byte; `None`: no upstream has answered.
+    pub(in crate::proxy) fn added(&self) -> Option<Duration> {
+        let first_byte = self.first_byte.filter(|_| !self.upstream_wait.is_zero());
+        first_byte.map(|first_byte| first_byte.saturating_sub(self.waited + self.upstream_wait))
     }
 }

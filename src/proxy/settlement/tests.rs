@@ -135,7 +135,7 @@ async fn a_context_that_is_dropped_is_paid_and_recorded() {
     assert!(record.estimated && record.stream && record.status == 499);
     assert_eq!(world.spent(), record.cost);
     assert!(!record.cost.is_zero());
-    let metrics = world.metrics.render(Vec::new());
+    let metrics = world.metrics.render(Vec::new(), Vec::new());
     assert!(
         metrics.contains("omniglot_cost_total{key=\"dev\",model=\"m\"}"),
         "{metrics}"
