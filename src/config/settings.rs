@@ -76,6 +76,8 @@ pub struct ServerConfig {
     /// Maximum size of all request bodies together.
     pub body_memory: usize,
     pub drain_timeout: Duration,
+    /// How long the gateway serves on after a signal, when it says already that it is not ready.
+    pub shutdown_delay: Duration,
     pub on_unsupported: OnUnsupported,
     /// Whether native requests for native upstreams are validated too.
     pub validate_native: bool,

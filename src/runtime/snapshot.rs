@@ -330,6 +330,9 @@ impl ServerConfig {
         if self.drain_timeout != before.drain_timeout {
             names.push("server.drain_timeout");
         }
+        if self.shutdown_delay != before.shutdown_delay {
+            names.push("server.shutdown_delay");
+        }
         if self.conversations != before.conversations {
             names.push("server.conversations");
         }

@@ -38,7 +38,7 @@ use console_service::ConsoleService;
 use lifecycle::Lifecycle;
 use process_state::ProcessState;
 use reload::Reload;
-use signals::Signals;
+use signals::{ShutdownWatcher, Signals};
 use web_service::WebService;
 
 pub use certificates::certificate_problems;
@@ -141,13 +141,18 @@ pub fn run(start: StartOptions) -> Result<()> {
         remove_at_exit: start.remove_at_exit,
         ..lifecycle(&state, admin.clone(), &settings)
     };
+    let watcher = ShutdownWatcher {
+        signals: signals.clone(),
+        admin: admin.clone(),
+        delay: settings.shutdown_delay,
+    };
     server.add_service(background_service("lifecycle", lifecycle));
     add_upstream_services(&mut server, &state.runtime);
     let reload = Reload {
         runtime: state.runtime.clone(),
         metrics: state.metrics.clone(),
         keyring: state.keyring(),
-        signals: signals.clone(),
+        signals,
         certificates,
         file: start.file,
     };
@@ -162,7 +167,7 @@ pub fn run(start: StartOptions) -> Result<()> {
         server.add_service(background_service("mock", service));
     }
     server.run(RunArgs {
-        shutdown_signal: Box::new(signals),
+        shutdown_signal: Box::new(watcher),
     });
     Ok(())
 }

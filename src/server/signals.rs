@@ -4,12 +4,16 @@ use std::io;
 use std::process::exit;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use async_trait::async_trait;
 use pingora::server::{ShutdownSignal, ShutdownSignalWatch};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Notify;
+use tokio::time::sleep;
+
+use crate::admin::{Admin, LifecyclePhase};
 
 /// What a shell shows of a process that SIGINT has ended.
 const INTERRUPTED: i32 = 130;
@@ -63,11 +67,24 @@ impl Signals {
     }
 }
 
-/// Every signal that ends the process drains it first. No second process takes over the listeners.
+/// Tells pingora when the process is to end. Every signal that ends it drains it first. No second process takes over the
+/// listeners.
+pub(super) struct ShutdownWatcher {
+    pub(super) signals: Signals,
+    pub(super) admin: Arc<Admin>,
+    /// Load balancers see for this time that the gateway is not ready, while it still takes what they send.
+    pub(super) delay: Duration,
+}
+
 #[async_trait]
-impl ShutdownSignalWatch for Signals {
+impl ShutdownSignalWatch for ShutdownWatcher {
     async fn recv(&self) -> ShutdownSignal {
-        self.shutdown.notified().await;
+        self.signals.shutdown.notified().await;
+        if !self.delay.is_zero() {
+            self.admin.enter(LifecyclePhase::Draining);
+            log::info!("not ready any more; the listeners close after server.shutdown_delay");
+            sleep(self.delay).await;
+        }
         ShutdownSignal::GracefulTerminate
     }
 }

@@ -67,6 +67,27 @@ fn proper_end(format: &str) -> &'static str {
 }
 
 #[tokio::test]
+async fn a_gateway_that_is_not_ready_any_more_still_serves_for_the_delay() {
+    let mock = Mock::start();
+    let delayed = |delay: &str| {
+        let setting = format!("admin: ADMIN, shutdown_delay: {delay}, drain_timeout: 10m");
+        Gateway::start(&every_format_config(mock.address).replace("admin: ADMIN", &setting))
+    };
+    let gateway = delayed("10m");
+    gateway.process.signal("TERM");
+    until_draining(&gateway).await;
+    let (path, body) = request("chat", "same-chat", "hello", false);
+    let asked = new_client().post(gateway.url(&path)).bearer_auth(KEY);
+    let response = asked.json(&body).send().await.expect("it is still open");
+    assert_eq!(response.status(), 200);
+
+    let mut gateway = delayed("100ms");
+    gateway.process.signal("TERM");
+    until_refused(&gateway).await;
+    assert_eq!(gateway.process.wait().code(), Some(0));
+}
+
+#[tokio::test]
 async fn streams_in_flight_finish_while_new_connections_are_refused() {
     let mock = Mock::start();
     let mut gateway = patient(&mock);

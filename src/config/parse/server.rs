@@ -43,6 +43,7 @@ pub fn default() -> ServerConfig {
         body_limit: DEFAULT_BODY_LIMIT,
         body_memory: DEFAULT_BODY_MEMORY,
         drain_timeout: DEFAULT_DRAIN_TIMEOUT,
+        shutdown_delay: Duration::ZERO,
         on_unsupported: OnUnsupported::Report,
         validate_native: true,
         access_log: AccessLogConfig::Off,
@@ -80,6 +81,7 @@ pub fn parse(
     let body_limit = reader.optional(&mut table, "body_limit", values::size);
     let body_memory = reader.optional(&mut table, "body_memory", values::size);
     let drain = reader.optional(&mut table, "drain_timeout", values::duration_or_zero);
+    let delay = reader.optional(&mut table, "shutdown_delay", values::duration_or_zero);
     let choices = [
         ("report", OnUnsupported::Report),
         ("reject", OnUnsupported::Reject),
@@ -110,6 +112,7 @@ pub fn parse(
         body_limit: body_limit.unwrap_or(default.body_limit),
         body_memory: body_memory.unwrap_or(default.body_memory),
         drain_timeout: drain.unwrap_or(default.drain_timeout),
+        shutdown_delay: delay.unwrap_or(default.shutdown_delay),
         on_unsupported: on_unsupported.unwrap_or(default.on_unsupported),
         validate_native: validate_native.unwrap_or(default.validate_native),
         access_log: access_log.unwrap_or(default.access_log),
