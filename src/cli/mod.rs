@@ -84,6 +84,8 @@ enum Command {
     },
     /// Print the completions of the command line for a shell
     Completions(manual::CompletionOptions),
+    /// Print the JSON Schema of the config, for editors
+    Schema,
     /// Print the manual page, or write those of all commands
     Man(manual::ManualOptions),
 }
@@ -104,7 +106,7 @@ pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let (command, file) = (cli.command.unwrap_or(Command::Run(cli.run)), cli.config);
     if file.is_given() && !takes_config(&command) {
-        let message = "init, health, providers, import, translate, mock, completions and man take no config; leave out -c";
+        let message = "init, health, providers, import, translate, mock, completions, schema and man take no config; leave out -c";
         Cli::command()
             .error(ErrorKind::ArgumentConflict, message)
             .exit();
@@ -122,6 +124,7 @@ pub fn main() -> ExitCode {
         Command::Translate(options) => translate::run(&options),
         Command::Mock { listen } => serve_mock(listen).map(|()| ExitCode::SUCCESS),
         Command::Completions(options) => manual::complete(&options, Cli::command()),
+        Command::Schema => print_schema(),
         Command::Man(options) => manual::manual(&options, Cli::command()),
     };
     outcome.unwrap_or_else(|error| {
@@ -140,12 +143,19 @@ const fn takes_config(command: &Command) -> bool {
             | Command::Translate(_)
             | Command::Mock { .. }
             | Command::Completions(_)
+            | Command::Schema
             | Command::Man(_)
     )
 }
 
 fn print_providers() -> Result<ExitCode> {
     output::print(&config::provider_table())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print_schema() -> Result<ExitCode> {
+    let text = serde_json::to_string_pretty(&config::schema())?;
+    output::print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 

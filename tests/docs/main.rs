@@ -11,6 +11,7 @@ mod modules;
 mod page;
 mod process;
 mod providers;
+mod schema;
 mod settings_table;
 
 use std::path::{Path, PathBuf};
@@ -36,7 +37,7 @@ fn main() -> ExitCode {
         let name = format!("example {example}");
         trials.push(trial(name, move || page::check_example(&example)));
     }
-    let complete: [(&str, fn()); 8] = [
+    let complete: [(&str, fn()); 9] = [
         ("links resolve", links::check),
         ("every page is in the index", links::check_index),
         ("every key of the config is described", config_keys::check),
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
         ("every preset of a provider is described", providers::check),
         ("every metric and log field is described", metrics::check),
         ("every module is described", modules::check),
+        ("the schema takes every config", schema::check),
         (
             "the table of settings is that of the code",
             settings_table::check,
