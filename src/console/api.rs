@@ -1,5 +1,6 @@
 //! The JSON API under `/api/v1`: inputs from JSON, views to JSON, refusals with a code.
 
+mod identity;
 mod keys;
 mod people;
 mod second_factor;
@@ -33,6 +34,9 @@ pub fn routes() -> (Router<Arc<Console>>, OpenApi) {
         ))
         .routes(routes!(session::confirm_password))
         .routes(routes!(second_factor::enter_code))
+        .routes(routes!(identity::list_providers))
+        .routes(routes!(identity::list_identities))
+        .routes(routes!(identity::unlink))
         .routes(routes!(
             second_factor::get_second_factor,
             second_factor::begin_setup,

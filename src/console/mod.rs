@@ -6,6 +6,7 @@ mod actor;
 mod api;
 mod assets;
 mod caller;
+mod identity;
 mod language;
 mod mail;
 mod openapi;

@@ -22,6 +22,15 @@ pub enum Refusal {
     /// It does not exist, or the actor may not know of it.
     NotFound,
     SignUpClosed,
+    /// The answer of an identity provider cannot be used; the log says why.
+    IdentityFailed,
+    /// The identity belongs to somebody else.
+    IdentityTaken,
+    /// An account has the address, but it is not proven there.
+    AddressUnproven,
+    AccountDisabled,
+    /// There is no other way to sign in.
+    LastIdentity,
     /// The console sends no mail.
     MailOff,
     /// An account is made by a link in a mail.
@@ -103,6 +112,9 @@ impl Refusal {
             Refusal::Forbidden
             | Refusal::ConfirmPassword
             | Refusal::SignUpClosed
+            | Refusal::IdentityFailed
+            | Refusal::AddressUnproven
+            | Refusal::AccountDisabled
             | Refusal::MailFirst => 403,
             Refusal::NotFound | Refusal::MailOff => 404,
             Refusal::HandleTaken
@@ -110,6 +122,8 @@ impl Refusal {
             | Refusal::LabelTaken
             | Refusal::LastAdministrator
             | Refusal::SecondFactorOn
+            | Refusal::IdentityTaken
+            | Refusal::LastIdentity
             | Refusal::TooManyKeys(_) => 409,
             Refusal::LinkOver => 410,
             Refusal::Invalid(_) => 400,
@@ -129,6 +143,11 @@ impl Refusal {
             Refusal::ConfirmPassword => "confirm_password",
             Refusal::NotFound => "not_found",
             Refusal::SignUpClosed => "sign_up_closed",
+            Refusal::IdentityFailed => "identity_failed",
+            Refusal::IdentityTaken => "identity_taken",
+            Refusal::AddressUnproven => "address_unproven",
+            Refusal::AccountDisabled => "account_disabled",
+            Refusal::LastIdentity => "last_identity",
             Refusal::MailOff => "mail_off",
             Refusal::MailFirst => "mail_first",
             Refusal::LinkOver => "link_over",
@@ -159,6 +178,8 @@ impl From<StoreError> for Refusal {
             StoreError::NoSuchKey(_) | StoreError::NoSuchPerson(_) => Refusal::NotFound,
             StoreError::LastAdministrator => Refusal::LastAdministrator,
             StoreError::LinkOver => Refusal::LinkOver,
+            StoreError::IdentityTaken => Refusal::IdentityTaken,
+            StoreError::LastIdentity => Refusal::LastIdentity,
             StoreError::TooManyKeys(max) => Refusal::TooManyKeys(max),
             StoreError::ResetWithoutCap => InputProblem::ResetWithoutCap.into(),
             other => {

@@ -76,6 +76,35 @@ pub fn pending_token(settings: &ConsoleConfig, headers: &HeaderMap) -> String {
         .unwrap_or_default()
 }
 
+/// The cookie of a visit to an identity provider.
+pub fn flow_cookie(settings: &ConsoleConfig, value: String) -> Cookie<'static> {
+    let mut cookie = session_cookie(settings, value);
+    cookie.set_name(flow_name(settings));
+    cookie
+}
+
+fn flow_name(settings: &ConsoleConfig) -> &'static str {
+    match settings.is_https() {
+        true => "__Host-omniglot-identity",
+        false => "omniglot_identity",
+    }
+}
+
+pub fn ended_flow_cookie(settings: &ConsoleConfig) -> Cookie<'static> {
+    let mut cookie = flow_cookie(settings, String::new());
+    cookie.make_removal();
+    cookie
+}
+
+/// The value of that cookie.
+pub fn flow_value(settings: &ConsoleConfig, headers: &HeaderMap) -> String {
+    let jar = CookieJar::from_headers(headers);
+    let cookie = jar.get(flow_name(settings));
+    cookie
+        .map(|cookie| cookie.value().to_owned())
+        .unwrap_or_default()
+}
+
 /// Who is signed in, by the cookie of a request.
 pub async fn actor_of(console: &Console, headers: &HeaderMap) -> Result<Actor, Refusal> {
     let jar = CookieJar::from_headers(headers);

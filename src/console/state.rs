@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::identity::IdentityProvider;
 use super::mail::Mailer;
 use super::passwords::Passwords;
 use super::refusal::Refusal;
 use crate::access::AttemptBuckets;
 use crate::config::ConsoleConfig;
+use crate::credentials::TokenClient;
 use crate::runtime::Runtime;
 use crate::store::Store;
 
@@ -41,6 +43,7 @@ pub struct Console {
     /// By login, from all networks.
     pub(super) failures_of_login: AttemptBuckets,
     pub(super) failures_by_code: AttemptBuckets,
+    pub(super) identity: Vec<IdentityProvider>,
     mailer: Option<Mailer>,
     pub(super) mails_by_network: AttemptBuckets,
     pub(super) mails_by_address: AttemptBuckets,
@@ -54,7 +57,11 @@ impl Console {
             log::error!("{reason}");
             None
         });
+        let client = Arc::new(TokenClient::default());
+        let identity = settings.identity.iter().cloned();
+        let identity = identity.map(|provider| IdentityProvider::new(provider, client.clone()));
         Console {
+            identity: identity.collect(),
             mailer,
             failures_by_code: AttemptBuckets::with_interval(WRONG_CODES, CODE_INTERVAL),
             mails_by_network: AttemptBuckets::new(MAILS_PER_NETWORK),

@@ -1,5 +1,9 @@
 //! What operations return: serialised by the API, rendered by the pages.
 
+mod identity;
+
+pub use identity::{IdentityView, ProviderView, WelcomeView};
+
 use std::fmt;
 
 use jiff::Timestamp;

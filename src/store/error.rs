@@ -22,6 +22,10 @@ pub enum StoreError {
     LastAdministrator,
     /// The link was used, has expired or never was one.
     LinkOver,
+    /// The identity belongs to somebody.
+    IdentityTaken,
+    /// Without the identity the person could not sign in any more.
+    LastIdentity,
     /// The person has as many keys as may be.
     TooManyKeys(u64),
     /// The store did not answer in time, or failed a moment ago.
@@ -78,6 +82,12 @@ impl fmt::Display for StoreError {
                 write!(out, "there are {max} keys already; revoke one first")
             }
             StoreError::Unavailable => out.write_str("it does not answer in time"),
+            StoreError::IdentityTaken => {
+                out.write_str("this identity belongs to another account; disconnect it there first")
+            }
+            StoreError::LastIdentity => {
+                out.write_str("it is the only way to sign in; set a password first")
+            }
             StoreError::LowDisk => out.write_str(
                 "its disk has less free than journal.min_free, which is left to usage records",
             ),

@@ -8,11 +8,11 @@ use uuid::Uuid;
 use super::audit::{self, AuditEntry};
 use super::database::{Store, milliseconds_now};
 use super::error::StoreError;
+use super::identities::{ExternalIdentity, insert_identity};
 use super::keys::hex;
 use super::people::{NewPerson, Person, PersonRole, insert_person, put_password, put_verified};
 
-const COLUMNS: &str =
-    "SELECT id, purpose, person, email, role, made_by, created, expires FROM tokens";
+const COLUMNS: &str = "SELECT id, purpose, person, email, role, made_by, created, expires, issuer, subject, display FROM tokens";
 
 /// What a link is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +27,8 @@ pub enum LinkPurpose {
     SignUp,
     /// To prove an address.
     Verify,
+    /// To make an account of an identity.
+    Welcome,
     /// No link, but a sign-in that waits for a code of the second factor.
     SecondFactor,
 }
@@ -39,6 +41,7 @@ impl LinkPurpose {
             LinkPurpose::Invite => "invite",
             LinkPurpose::SignUp => "sign_up",
             LinkPurpose::Verify => "verify",
+            LinkPurpose::Welcome => "welcome",
             LinkPurpose::SecondFactor => "second_factor",
         }
     }
@@ -56,6 +59,9 @@ pub struct StoredLink {
     pub made_by: String,
     pub created: i64,
     pub expires: i64,
+    /// The identity of the account to be made, and its name.
+    pub identity: Option<ExternalIdentity>,
+    pub display: Option<String>,
 }
 
 /// A link to be made.
@@ -67,6 +73,8 @@ pub struct NewLink {
     pub person: Option<String>,
     pub email: Option<String>,
     pub role: Option<PersonRole>,
+    pub identity: Option<ExternalIdentity>,
+    pub display: Option<String>,
     pub expires: i64,
 }
 
@@ -78,6 +86,8 @@ impl NewLink {
             person: None,
             email: None,
             role: None,
+            identity: None,
+            display: None,
             expires,
         }
     }
@@ -237,6 +247,10 @@ impl Store {
             ..person.clone()
         };
         let person = insert_person(&mut transaction, &person).await?;
+        if let Some(identity) = &link.identity {
+            let email = link.email.as_deref();
+            insert_identity(&mut transaction, &person.id, identity, email).await?;
+        }
         audit::append(&mut transaction, entry).await?;
         transaction.commit().await?;
         Ok(person)
@@ -259,8 +273,8 @@ async fn put_link(
         .execute(&mut **transaction)
         .await?;
     let id = Uuid::now_v7().to_string();
-    let insert = "INSERT INTO tokens (sha256, id, purpose, person, email, role, made_by, created, expires) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+    let insert = "INSERT INTO tokens (sha256, id, purpose, person, email, role, made_by, created, expires, issuer, subject, display) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
     sqlx::query(insert)
         .bind(hex(&link.sha256))
         .bind(id.clone())
@@ -271,6 +285,17 @@ async fn put_link(
         .bind(made_by.to_owned())
         .bind(now)
         .bind(link.expires)
+        .bind(
+            link.identity
+                .as_ref()
+                .map(|identity| identity.issuer.clone()),
+        )
+        .bind(
+            link.identity
+                .as_ref()
+                .map(|identity| identity.subject.clone()),
+        )
+        .bind(link.display.clone())
         .execute(&mut **transaction)
         .await?;
     Ok(id)
@@ -312,6 +337,11 @@ impl StoredLink {
             made_by: row.try_get(5)?,
             created: row.try_get(6)?,
             expires: row.try_get(7)?,
+            identity: match (row.try_get(8)?, row.try_get(9)?) {
+                (Some(issuer), Some(subject)) => Some(ExternalIdentity { issuer, subject }),
+                _ => None,
+            },
+            display: row.try_get(10)?,
         })
     }
 }

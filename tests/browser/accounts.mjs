@@ -1,12 +1,13 @@
-// Walks through accounts as people do, in Chromium: signing up and a lost password by mail, and the second factor. The
-// mail server (smtp-server) is that of others.
+// Walks through accounts as people do, in Chromium: signing up and a lost password by mail, an identity provider, and the
+// second factor. The mail server (smtp-server) and the provider (oidc-provider) are those of others.
 
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
+import Provider from "oidc-provider";
 import { SMTPServer } from "smtp-server";
 import { browser, lookAt, openPage, problems } from "./browser.mjs";
 
-const [base, smtpPort, folder] = process.argv.slice(2);
+const [base, smtpPort, identityPort, folder] = process.argv.slice(2);
 const password = "a long password";
 
 // The mail server keeps what it gets.
@@ -40,6 +41,18 @@ async function linkTo(address) {
 const page = await openPage(base);
 const look = (name) => lookAt(page, folder, name);
 
+// The identity provider lets everybody in who says a name.
+const issuer = `http://127.0.0.1:${identityPort}`;
+const provider = new Provider(issuer, {
+  clients: [{ client_id: "omniglot", client_secret: "a-secret-of-the-console", redirect_uris: [`${base}/identity/corp/callback`] }],
+  claims: { openid: ["sub"], email: ["email", "email_verified"], profile: ["name", "preferred_username"] },
+  findAccount: (_, id) => ({
+    accountId: id,
+    claims: () => ({ sub: id, email: `${id}@example.com`, email_verified: true, name: "Grace Hopper", preferred_username: id }),
+  }),
+});
+const identityServer = provider.listen(Number(identityPort), "127.0.0.1");
+
 /** The code that an app shows for a secret, some steps from now. */
 function code(secret, steps = 0) {
   const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
@@ -65,7 +78,7 @@ async function signOut() {
 
 // Sign up by mail.
 await page.goto(`${base}/sign-in`);
-await look("sign-in-with-mail");
+await look("sign-in-with-provider");
 await page.click('a[href="/sign-up"]');
 await look("sign-up-mail");
 await page.fill('input[name="email"]', "ada@elsewhere.example");
@@ -128,7 +141,29 @@ assert.equal(page.url(), `${base}/keys`);
 assert.match(await mailTo("lovelace@example.com"), /Your password was changed/);
 await signOut();
 
+// Somebody comes by the identity provider, without JavaScript on our pages or with it.
+await page.goto(`${base}/sign-in`);
+await page.click(".providers a");
+await page.waitForURL(`${issuer}/**`);
+await page.fill('input[name="login"]', "grace");
+await page.fill('input[name="password"]', "anything");
+await page.click('button[type="submit"]');
+await page.click('button[type="submit"]');
+await page.waitForURL(`${base}/welcome`);
+await look("welcome");
+await submit();
+assert.equal(page.url(), `${base}/keys`);
+await page.goto(`${base}/me`);
+await look("me-of-provider");
+await page.goto(`${base}/confirm?next=/me`);
+await look("confirm-with-provider");
+await signOut();
+await page.click(".providers a");
+await page.waitForURL(`${base}/keys`);
+
 await browser.close();
+identityServer.close();
+identityServer.closeAllConnections();
 mailServer.close();
 assert.deepEqual(problems, []);
 console.log(`accounts are well; screenshots are in ${folder}`);

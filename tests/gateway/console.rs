@@ -575,6 +575,9 @@ async fn the_description_of_the_api_has_every_path() {
     for path in [
         "session",
         "session/confirmation",
+        "providers",
+        "me/identities",
+        "me/identities/{id}",
         "session/totp",
         "me/totp",
         "me/totp/recovery",

@@ -1,7 +1,8 @@
-//! Proven addresses and second factors in the store.
+//! Proven addresses, identities and second factors in the store.
 
 use omniglot::store::{
-    AuditEntry, LinkPurpose, NewLink, NewPerson, Person, PersonRole, Store, StoreError,
+    AuditEntry, ExternalIdentity, LinkPurpose, NewLink, NewPerson, Person, PersonRole, Store,
+    StoreError,
 };
 use omniglot_test_support::Database;
 use rstest::rstest;
@@ -83,6 +84,90 @@ async fn an_address_is_proven_once_and_by_one(#[case] database: Database) {
         let link = store.link(LinkPurpose::SignUp, &[token; 32]).await;
         assert!(link.expect("an answer").is_none(), "{token}");
     }
+}
+
+#[rstest]
+#[case::sqlite(Database::Sqlite)]
+#[ignore = "needs PostgreSQL"]
+#[case::postgresql(Database::Postgres)]
+#[tokio::test]
+async fn an_identity_belongs_to_one_person(#[case] database: Database) {
+    let test_store = TestStore::new(database);
+    let store = test_store.open().await;
+    let (ada, bob) = (create(&store, "ada").await, create(&store, "bob").await);
+    let entry = AuditEntry::default();
+    let identity = |subject: &str| ExternalIdentity {
+        issuer: "https://id.example.com".to_owned(),
+        subject: subject.to_owned(),
+    };
+    let one = identity("one");
+    assert!(
+        store
+            .person_of_identity(&one)
+            .await
+            .expect("an answer")
+            .is_none()
+    );
+    let linked = store.link_identity(&ada.id, &one, Some("a@example.org"), &entry);
+    linked.await.expect("linked");
+    let taken = store.link_identity(&bob.id, &one, None, &entry).await;
+    assert!(matches!(taken, Err(StoreError::IdentityTaken)));
+    let found = store.person_of_identity(&one).await.expect("an answer");
+    assert_eq!(found.expect("a person").id, ada.id);
+    let all = store.identities(&ada.id).await.expect("identities");
+    assert_eq!(all[0].email.as_deref(), Some("a@example.org"));
+    assert!(
+        !store
+            .unlink_identity(&bob.id, &all[0].id, &entry)
+            .await
+            .expect("an answer")
+    );
+    assert!(
+        store
+            .unlink_identity(&ada.id, &all[0].id, &entry)
+            .await
+            .expect("an answer")
+    );
+
+    // The account of somebody who comes by a provider.
+    let welcome = NewLink {
+        role: Some(PersonRole::Viewer),
+        identity: Some(identity("two")),
+        display: Some("Eve".to_owned()),
+        ..NewLink::new(LinkPurpose::Welcome, [1; 32], LATER)
+    };
+    store.create_link(&welcome, &entry).await.expect("a link");
+    let link = store
+        .link(LinkPurpose::Welcome, &[1; 32])
+        .await
+        .expect("an answer");
+    let link = link.expect("a link");
+    assert_eq!(
+        (link.identity, link.display.as_deref()),
+        (Some(identity("two")), Some("Eve"))
+    );
+    let eve = NewPerson {
+        handle: "eve".to_owned(),
+        display: "Eve".to_owned(),
+        email: None,
+        is_verified: false,
+        password: None,
+        role: PersonRole::Admin,
+    };
+    let made = store.use_invitation(LinkPurpose::Welcome, &[1; 32], &eve, &entry);
+    let made = made.await.expect("a person");
+    assert_eq!(made.role, PersonRole::Viewer);
+    let found = store
+        .person_of_identity(&identity("two"))
+        .await
+        .expect("an answer");
+    assert_eq!(found.expect("a person").id, made.id);
+    // She has no password: it stays.
+    let only = store.identities(&made.id).await.expect("identities");
+    let kept = store.unlink_identity(&made.id, &only[0].id, &entry).await;
+    assert!(matches!(kept, Err(StoreError::LastIdentity)));
+    let kept = store.identities(&made.id).await.expect("identities");
+    assert_eq!(kept.len(), 1);
 }
 
 #[rstest]

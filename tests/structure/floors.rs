@@ -25,7 +25,7 @@ const EXCEPTIONS: [(&str, &str); 2] = [
 ];
 
 /// Crates that are known in one place only, so that they can be replaced there.
-const CRATES: [(&str, &[&str]); 24] = [
+const CRATES: [(&str, &[&str]); 25] = [
     ("pingora", &["server/"]),
     ("pingora_core", &["proxy/", "server/"]),
     ("pingora_http", &["proxy/", "server/"]),
@@ -35,6 +35,7 @@ const CRATES: [(&str, &[&str]); 24] = [
     ("axum_extra", &["console/"]),
     ("askama", &["console/"]),
     ("argon2", &["console/passwords.rs"]),
+    ("jsonwebtoken", &["console/identity/"]),
     ("lettre", &["console/mail/"]),
     ("qrcode", &["console/totp.rs"]),
     ("totp_rs", &["console/totp.rs"]),

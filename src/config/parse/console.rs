@@ -3,9 +3,10 @@
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::time::Duration;
 
-use super::mail;
 use super::server::parse_listener;
+use super::{identity, mail};
 use crate::config::check::DeclaredNames;
+use crate::config::problem::Position;
 use crate::config::settings::{Amount, ConsoleConfig, Listen, MemberKeys, SessionLimits, SignUp};
 use crate::config::table::{ConfigField, ConfigReader, ConfigTable, Located};
 use crate::config::tree::YamlKind;
@@ -29,18 +30,7 @@ pub fn parse(
     let position = table.position;
     let listen = match table.take("listen") {
         Some(field) => parse_listener(reader, field, names),
-        None => {
-            let written = DEFAULT_LISTEN.to_string();
-            let value = DEFAULT_LISTEN;
-            Some((
-                Located {
-                    value,
-                    written,
-                    position,
-                },
-                None,
-            ))
-        }
+        None => Some((default_listener(position), None)),
     };
     names.console = listen.as_ref().map(|(listen, _)| listen.clone());
     let public_url = table.take("public_url");
@@ -53,6 +43,10 @@ pub fn parse(
     let session = session.and_then(|field| parse_session(reader, field));
     let member_keys = table.take("member_keys");
     let member_keys = member_keys.and_then(|field| parse_member_keys(reader, field));
+    let identity_field = table.take("identity");
+    let identity = identity_field.map(|field| identity::parse(reader, field));
+    let identity = identity.unwrap_or_default();
+    let admins = reader.items(&mut table, "admins", values::mail_address);
     let mail_field = table.take("mail");
     let mail = mail_field.and_then(|field| mail::parse(reader, field));
     reader.finish(table);
@@ -60,10 +54,16 @@ pub fn parse(
         let message = "console needs a store, where people and keys are kept; add one, such as store: sqlite:omniglot.db";
         reader.problems.add(position, message);
     }
-    if matches!(sign_up, Some(SignUp::Domains(_))) && mail_field.is_none() {
-        let message =
-            "sign_up: domains needs mail, by which people prove their addresses; add mail";
+    let proves_addresses = identity.iter().any(|provider| provider.trust_email);
+    let is_by_domain = matches!(sign_up, Some(SignUp::Domains(_)));
+    if is_by_domain && mail_field.is_none() && !proves_addresses {
+        let message = "sign_up: domains needs a way to prove addresses; add mail, or an identity provider with trust_email";
         reader.problems.add(sign_up_position, message);
+    }
+    if let Some(admin) = admins.first().filter(|_| !proves_addresses) {
+        let message =
+            "admins: nobody can prove these addresses; add an identity provider with trust_email";
+        reader.warnings.add(admin.position, message);
     }
     let (listen, tls) = listen?;
     if tls.is_none() && !listen.value.ip().is_loopback() && proxies.is_empty() {
@@ -92,7 +92,17 @@ pub fn parse(
         session: session.unwrap_or(DEFAULT_SESSION),
         member_keys: member_keys.unwrap_or_else(default_member_keys),
         mail,
+        identity,
+        admins: admins.into_iter().map(|admin| admin.value).collect(),
     })
+}
+
+fn default_listener(position: Position) -> Located<SocketAddr> {
+    Located {
+        value: DEFAULT_LISTEN,
+        written: DEFAULT_LISTEN.to_string(),
+        position,
+    }
 }
 
 /// A word, or `{domains: [...]}`.

@@ -18,6 +18,9 @@ pub struct ConsoleConfig {
     pub member_keys: MemberKeys,
     /// Absent: the console sends none.
     pub mail: Option<MailConfig>,
+    pub identity: Vec<IdentityConfig>,
+    /// Who is an administrator, by an address that an identity provider has proven; in lower case.
+    pub admins: Vec<String>,
 }
 
 /// Who may make an account.
@@ -45,6 +48,26 @@ impl SignUp {
             }
         }
     }
+}
+
+/// An identity provider that people may sign in at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IdentityConfig {
+    /// A part of the path that the provider sends browsers back to.
+    pub name: String,
+    /// What people see.
+    pub label: String,
+    pub issuer: String,
+    pub client_id: String,
+    /// Absent: the provider knows the console as a public client.
+    pub client_secret: Option<Secret>,
+    /// Addresses that the provider has proven count as proven here.
+    pub trust_email: bool,
+    pub scopes: Vec<String>,
+    /// The claim that lists groups.
+    pub groups_claim: String,
+    /// Its members are administrators, and nobody else who comes by this provider.
+    pub admins_group: Option<String>,
 }
 
 /// How the console sends mail.

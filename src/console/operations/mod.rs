@@ -2,6 +2,8 @@
 
 mod attempt;
 pub mod config_keys;
+pub mod identities;
+pub mod identity;
 pub mod input;
 pub mod invitations;
 pub mod keys;

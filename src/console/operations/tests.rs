@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use super::people::{PersonEdit, PersonInput};
 use super::{
-    config_keys, invitations, keys, people, reset, second_factor, session, sign_up, verification,
+    config_keys, identities, identity, invitations, keys, people, reset, second_factor, session, sign_up,
+    verification,
 };
 use crate::config;
 use crate::console::actor::{Actor, ConsoleCall, SignedIn, Via, now};
+use crate::console::identity::ProviderAnswer;
 use crate::console::refusal::{InputProblem, Refusal};
 use crate::console::sessions;
 use crate::console::state::Console;
@@ -32,6 +34,10 @@ impl Scene {
         let outbox = folder.path().display();
         let mail = format!("mail: {{from: a@example.org, file: \"{outbox}\"}}");
         let settings = settings.replace("MAIL", &mail);
+        // Nobody listens there.
+        let nowhere =
+            "identity: [{name: nowhere, issuer: \"http://127.0.0.1:1\", client_id: omniglot}]";
+        let settings = settings.replace("IDENTITY", nowhere);
         let text = format!("store: \"sqlite:{}\"\nconsole: {settings}", path.display());
         let config = config::parse("test.yaml", &text, &|_| None).expect("a good config");
         let store = Store::open(config.store.as_ref().expect("a store")).await;
@@ -149,6 +155,13 @@ second_factor::turn_off       -     sign_in_needed ok             ok            
 second_factor::replace_recovery_codes - sign_in_needed not_found  not_found      not_found      sign_in_needed
 second_factor::remove_second_factor own   sign_in_needed forbidden  forbidden      ok             ok
 second_factor::remove_second_factor other sign_in_needed forbidden  forbidden      ok             ok
+identity::depart              -     sign_in_needed identity_failed identity_failed identity_failed sign_in_needed
+identity::arrive              -     identity_failed identity_failed identity_failed identity_failed identity_failed
+identity::find_welcome        -     link_over      link_over      link_over      link_over      link_over
+identity::welcome             -     link_over      link_over      link_over      link_over      link_over
+identities::own_providers     -     sign_in_needed ok             ok             ok             sign_in_needed
+identities::list_identities   -     sign_in_needed ok             ok             ok             sign_in_needed
+identities::unlink            -     sign_in_needed not_found      not_found      not_found      sign_in_needed
 people::create_person         -     sign_in_needed forbidden      forbidden      ok             ok
 people::create_setup_link     own   sign_in_needed forbidden      forbidden      ok             ok
 people::create_setup_link     other sign_in_needed forbidden      forbidden      ok             ok
@@ -236,6 +249,19 @@ async fn attempt(scene: &Scene, operation: &str, call: &ConsoleCall, owner: &str
         "second_factor::remove_second_factor" => {
             word(second_factor::remove_second_factor(call, &person).await)
         }
+        "identity::depart" => {
+            let purpose = identity::FlowPurpose::Link;
+            word(identity::depart(call, "nowhere", purpose, "/").await)
+        }
+        "identity::arrive" => {
+            let answer = ProviderAnswer::default();
+            word(identity::arrive(call, "nowhere", "", &answer).await)
+        }
+        "identity::find_welcome" => word(identity::find_welcome(call, "guess").await),
+        "identity::welcome" => word(identity::welcome(call, "guess", input("new")).await),
+        "identities::own_providers" => word(identities::own_providers(call).await),
+        "identities::list_identities" => word(identities::list_identities(call).await),
+        "identities::unlink" => word(identities::unlink(call, "guess").await),
         "verification::verify" => word(verification::verify(call, "guess").await),
         "people::create_person" => {
             let handle = format!("p{}", call.audit("", "", String::new()).actor.len());
@@ -282,7 +308,7 @@ async fn attempt(scene: &Scene, operation: &str, call: &ConsoleCall, owner: &str
 
 #[tokio::test]
 async fn every_operation_checks_its_own_actor() {
-    let scene = Scene::new("{sign_up: invite, member_keys: {max: 1000}, MAIL}").await;
+    let scene = Scene::new("{sign_up: invite, member_keys: {max: 1000}, MAIL, IDENTITY}").await;
     for (operation, owner, expected) in matrix() {
         for (actor, expected) in ACTORS.into_iter().zip(expected) {
             let call = scene.call(actor).await;

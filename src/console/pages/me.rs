@@ -8,10 +8,12 @@ use serde::Deserialize;
 
 use super::visit::{Page, Visit, render, status_of};
 use crate::console::operations::people::{self, PersonEdit};
-use crate::console::operations::{second_factor, session};
+use crate::console::operations::{identities, second_factor, session};
 use crate::console::refusal::Refusal;
 use crate::console::texts::fill;
-use crate::console::views::{PersonView, SecondFactorView, SessionView};
+use crate::console::views::{
+    IdentityView, PersonView, ProviderView, SecondFactorView, SessionView,
+};
 
 #[derive(Template)]
 #[template(path = "me.html")]
@@ -23,6 +25,9 @@ struct MePage {
     has_mail: bool,
     factor: SecondFactorView,
     recovery_left: String,
+    identities: Vec<IdentityView>,
+    /// Those that are not connected yet.
+    providers: Vec<ProviderView>,
 }
 
 pub async fn show(visit: Visit) -> Response {
@@ -34,12 +39,19 @@ async fn me_page(visit: Visit, problem: Option<&Refusal>) -> Response {
         let me = session::current(&visit.call).await?;
         let sessions = session::list_sessions(&visit.call).await?;
         let factor = second_factor::get_second_factor(&visit.call).await?;
-        Ok::<_, Refusal>((me, sessions, factor))
+        let identities = identities::list_identities(&visit.call).await?;
+        let own = identities::own_providers(&visit.call).await?;
+        Ok::<_, Refusal>((me, sessions, factor, identities, own))
     };
-    let (me, sessions, factor) = match found.await {
+    let (me, sessions, factor, identities, own) = match found.await {
         Ok(found) => found,
         Err(refusal) => return visit.refuse(&refusal),
     };
+    let mut providers = identities::list_providers(&visit.call);
+    providers.retain(|provider| {
+        let mut own = own.iter();
+        own.all(|own| own.name != provider.name)
+    });
     let has_mail = visit.call.console.mailer().is_ok();
     let page = visit.page.in_section("me");
     let page = match problem {
@@ -55,6 +67,8 @@ async fn me_page(visit: Visit, problem: Option<&Refusal>) -> Response {
         has_mail,
         recovery_left,
         factor,
+        identities,
+        providers,
     };
     render(&template, problem.map_or(StatusCode::OK, status_of))
 }

@@ -2,6 +2,7 @@
 
 mod config_keys;
 mod forms;
+mod identity;
 mod keys;
 mod mail;
 mod me;
@@ -49,6 +50,13 @@ pub fn routes() -> Router<Arc<Console>> {
             "/confirm",
             get(sign_in::show_confirm).post(sign_in::confirm),
         )
+        .route("/identity/{name}", get(identity::depart))
+        .route("/identity/{name}/callback", get(identity::arrive))
+        .route(
+            "/welcome",
+            get(identity::show_welcome).post(identity::welcome),
+        )
+        .route("/me/identities/{id}/unlink", post(identity::unlink))
         .route("/preferences", post(preferences::submit))
         .route("/keys", get(keys::list_own))
         .route("/keys/{id}", get(keys::show).post(keys::change))

@@ -11,10 +11,11 @@ use super::mail::SentPage;
 use super::visit::{Page, Visit, local_path, render, status_of};
 use crate::config::SignUp;
 use crate::console::operations::people::PersonInput;
-use crate::console::operations::{invitations, people, session, sign_up};
+use crate::console::operations::{identities, invitations, people, session, sign_up};
 use crate::console::refusal::Refusal;
 use crate::console::sessions::ended_cookie;
 use crate::console::texts::fill;
+use crate::console::views::ProviderView;
 
 #[derive(Template)]
 #[template(path = "sign_in.html")]
@@ -24,6 +25,7 @@ struct SignInPage {
     next: String,
     sign_up: SignUp,
     has_mail: bool,
+    providers: Vec<ProviderView>,
 }
 
 impl SignInPage {
@@ -31,6 +33,7 @@ impl SignInPage {
         SignInPage {
             sign_up: visit.call.console.settings.sign_up.clone(),
             has_mail: visit.call.console.mailer().is_ok(),
+            providers: identities::list_providers(&visit.call),
             page: visit.page,
             login,
             next,
@@ -97,14 +100,14 @@ pub async fn sign_out(visit: Visit) -> Response {
 #[derive(Deserialize, Default, Clone)]
 #[serde(default)]
 pub struct AccountForm {
-    handle: String,
-    display: String,
-    email: String,
-    password: String,
+    pub handle: String,
+    pub display: String,
+    pub(super) email: String,
+    pub(super) password: String,
 }
 
 impl AccountForm {
-    fn input(&self) -> PersonInput {
+    pub fn input(&self) -> PersonInput {
         PersonInput {
             handle: self.handle.clone(),
             display: self.display.clone(),
@@ -302,6 +305,26 @@ pub async fn choose_password(
 struct ConfirmPage {
     page: Page,
     next: String,
+    has_password: bool,
+    providers: Vec<ProviderView>,
+}
+
+async fn confirm_page(visit: Visit, next: String, problem: Option<&Refusal>) -> Response {
+    let providers = match identities::own_providers(&visit.call).await {
+        Ok(providers) => providers,
+        Err(refusal) => return visit.refuse(&refusal),
+    };
+    let person = visit.page.person.as_ref();
+    let template = ConfirmPage {
+        has_password: person.is_some_and(|person| person.has_password),
+        providers,
+        page: match problem {
+            Some(refusal) => visit.page.with_problem(refusal),
+            None => visit.page,
+        },
+        next,
+    };
+    render(&template, problem.map_or(StatusCode::OK, status_of))
 }
 
 pub async fn show_confirm(visit: Visit, Query(query): Query<NextQuery>) -> Response {
@@ -309,13 +332,7 @@ pub async fn show_confirm(visit: Visit, Query(query): Query<NextQuery>) -> Respo
         return visit.refuse(&refusal);
     }
     let next = local_path(&query.next).to_owned();
-    render(
-        &ConfirmPage {
-            page: visit.page,
-            next,
-        },
-        StatusCode::OK,
-    )
+    confirm_page(visit, next, None).await
 }
 
 pub async fn confirm(visit: Visit, Form(form): Form<PasswordForm>) -> Response {
@@ -323,9 +340,6 @@ pub async fn confirm(visit: Visit, Form(form): Form<PasswordForm>) -> Response {
     match session::confirm_password(&visit.call, &form.password).await {
         Ok(()) => Redirect::to(&next).into_response(),
         Err(refusal @ Refusal::SignInNeeded) => visit.refuse(&refusal),
-        Err(refusal) => {
-            let page = visit.page.with_problem(&refusal);
-            render(&ConfirmPage { page, next }, status_of(&refusal))
-        }
+        Err(refusal) => confirm_page(visit, next, Some(&refusal)).await,
     }
 }
