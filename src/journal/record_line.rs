@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 
 use crate::json::{decode_json, escape, from_json};
-use crate::model::{MAX_AMOUNT_LEN, Money, Usage, UsageRecord};
+use crate::model::{MAX_AMOUNT_LEN, Money, Usage, UsageDetails, UsageRecord};
 
 /// Length of the checksum in hex digits, with the blank.
 const HEAD: usize = 9;
@@ -36,6 +36,15 @@ from_json! {
         "estimated" required => estimated: bool,
         /// A decimal string: JSON numbers are read as floats by many programs.
         "cost" required => cost: Cow<'a, str>,
+        "prices" => prices: Cow<'a, str>,
+        "priced_ms" => priced: u64,
+        "audio_ms" => audio: u64,
+        "took_ms" => took: u64,
+        "first_ms" => first_byte: u64,
+        "upstream_format" => upstream_format: Cow<'a, str>,
+        "earlier" => earlier: Cow<'a, str>,
+        "dropped" => dropped: Cow<'a, str>,
+        "adjusted" => adjusted: Cow<'a, str>,
     }
 }
 
@@ -66,6 +75,17 @@ impl<'a> RecordLine<'a> {
             },
             images: self.images,
             estimated: self.estimated,
+            details: UsageDetails {
+                prices: self.prices,
+                priced: self.priced,
+                audio: self.audio,
+                took: self.took,
+                first_byte: self.first_byte,
+                upstream_format: self.upstream_format,
+                earlier: self.earlier,
+                dropped: self.dropped,
+                adjusted: self.adjusted,
+            },
         })
     }
 }
@@ -112,12 +132,17 @@ fn encode_json(record: &UsageRecord<'_>, out: &mut Vec<u8>) {
         (r#","image_input":"#, usage.image_input),
         (r#","image_output":"#, usage.image_output),
         (r#","images":"#, record.images),
+        (r#","priced_ms":"#, record.details.priced),
+        (r#","audio_ms":"#, record.details.audio),
+        (r#","took_ms":"#, record.details.took),
+        (r#","first_ms":"#, record.details.first_byte),
     ] {
         if count > 0 {
             out.extend_from_slice(name.as_bytes());
             encode_value(&count, out);
         }
     }
+    encode_details(&record.details, out);
     let last = match (record.stream, record.estimated) {
         (false, false) => r#","stream":false,"estimated":false,"cost":""#,
         (false, true) => r#","stream":false,"estimated":true,"cost":""#,
@@ -127,6 +152,22 @@ fn encode_json(record: &UsageRecord<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(last.as_bytes());
     out.extend_from_slice(record.cost.format_into(&mut [0; MAX_AMOUNT_LEN]));
     out.extend_from_slice(br#""}"#);
+}
+
+fn encode_details(details: &UsageDetails<'_>, out: &mut Vec<u8>) {
+    for (name, text) in [
+        (r#","prices":""#, &details.prices),
+        (r#","upstream_format":""#, &details.upstream_format),
+        (r#","earlier":""#, &details.earlier),
+        (r#","dropped":""#, &details.dropped),
+        (r#","adjusted":""#, &details.adjusted),
+    ] {
+        if !text.is_empty() {
+            out.extend_from_slice(name.as_bytes());
+            escape(text, out);
+            out.push(b'"');
+        }
+    }
 }
 
 fn encode_value(value: &impl Serialize, out: &mut Vec<u8>) {
@@ -177,6 +218,17 @@ mod tests {
             estimated: true,
             cost: Money::from_decimal("18446744073709551596553.255926290448385")
                 .expect("an amount"),
+            details: UsageDetails {
+                prices: "input=1 output=2".into(),
+                priced: 10,
+                audio: 11,
+                took: 12,
+                first_byte: 13,
+                upstream_format: "messages".into(),
+                earlier: r#"[{"upstream":"a","error":"overloaded","ms":5}]"#.into(),
+                dropped: "seed, a\"b".into(),
+                adjusted: "top_k".into(),
+            },
         };
         let mut line = b"what was there".to_vec();
         encode(&record, &mut line);

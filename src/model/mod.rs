@@ -44,7 +44,7 @@ pub use size::InputMedia;
 pub use spending::Spending;
 pub use text::{Detail, Json, Media, Source, Text, own, split_data_url, truncated};
 pub use translation_state::{ConversationState, TranslationState};
-pub use usage_record::UsageRecord;
+pub use usage_record::{EarlierAttempt, UsageDetails, UsageRecord};
 
 /// The wire formats of clients and upstreams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

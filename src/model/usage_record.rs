@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use serde::{Deserialize, Serialize};
+
 use super::{Money, Usage};
 
 /// The usage and cost of one request. Its texts are borrowed, as one is made for every request.
@@ -28,6 +30,38 @@ pub struct UsageRecord<'a> {
     /// Some of the usage is estimated by the gateway.
     pub estimated: bool,
     pub cost: Money,
+    pub details: UsageDetails<'a>,
+}
+
+/// What explains a cost: the prices in force, times, the attempts before the last one, and losses. All of it is empty in
+/// records of version 0.1.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct UsageDetails<'a> {
+    /// The prices in force, such as `input=1.25 output=10`; empty: the model has none.
+    pub prices: Cow<'a, str>,
+    /// How long the response took where time has a price, in milliseconds like all times here.
+    pub priced: u64,
+    /// How long the recording is, where its minutes have a price.
+    pub audio: u64,
+    /// How long the client waited for all of the response, and for its first byte.
+    pub took: u64,
+    pub first_byte: u64,
+    pub upstream_format: Cow<'a, str>,
+    /// The attempts before the last one, as a JSON array; empty: there was one attempt.
+    pub earlier: Cow<'a, str>,
+    /// The paths of what the upstream's format could not express, and of what was adjusted for it.
+    pub dropped: Cow<'a, str>,
+    pub adjusted: Cow<'a, str>,
+}
+
+/// An attempt that failed, and that another one followed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EarlierAttempt {
+    pub upstream: String,
+    /// The kind of the error, as in the access log.
+    pub error: String,
+    #[serde(rename = "ms")]
+    pub milliseconds: u64,
 }
 
 impl UsageRecord<'_> {
@@ -48,6 +82,43 @@ impl UsageRecord<'_> {
             images: self.images,
             estimated: self.estimated,
             cost: self.cost,
+            details: self.details.into_owned(),
         }
     }
+}
+
+impl UsageDetails<'_> {
+    /// The attempts before the last one.
+    pub fn earlier_attempts(&self) -> Vec<EarlierAttempt> {
+        serde_json::from_str(&self.earlier).unwrap_or_default()
+    }
+
+    /// The paths of what the upstream's format could not express.
+    pub fn dropped_paths(&self) -> impl Iterator<Item = &str> {
+        paths(&self.dropped)
+    }
+
+    /// The paths of what was adjusted or added for the upstream.
+    pub fn adjusted_paths(&self) -> impl Iterator<Item = &str> {
+        paths(&self.adjusted)
+    }
+
+    fn into_owned(self) -> UsageDetails<'static> {
+        let owned = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
+        UsageDetails {
+            prices: owned(self.prices),
+            upstream_format: owned(self.upstream_format),
+            earlier: owned(self.earlier),
+            dropped: owned(self.dropped),
+            adjusted: owned(self.adjusted),
+            priced: self.priced,
+            audio: self.audio,
+            took: self.took,
+            first_byte: self.first_byte,
+        }
+    }
+}
+
+fn paths(list: &str) -> impl Iterator<Item = &str> {
+    list.split(", ").filter(|path| !path.is_empty())
 }

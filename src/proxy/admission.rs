@@ -145,7 +145,10 @@ impl Gateway {
 const fn reads_what_is_stored(endpoint: &Endpoint) -> bool {
     matches!(
         endpoint,
-        Endpoint::StoredResponse(..) | Endpoint::ImageTasks(_) | Endpoint::ImageFile(_)
+        Endpoint::StoredResponse(..)
+            | Endpoint::ImageTasks(_)
+            | Endpoint::ImageFile(_)
+            | Endpoint::OwnRequest(_)
     )
 }
 

@@ -340,6 +340,6 @@ pub(super) fn before_header(ctx: &mut RequestContext) {
     }
 }
 
-fn milliseconds(time: Duration) -> u64 {
+pub(super) fn milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

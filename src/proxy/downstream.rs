@@ -11,10 +11,11 @@ use pingora_core::{Error, ErrorType, Result};
 use pingora_http::ResponseHeader;
 
 use super::context::RequestContext;
+use super::loss_paths::loss_paths;
 use super::timer::within;
 use super::{cors, settlement};
 use crate::formats::HeaderFields;
-use crate::model::{Action, Losses};
+use crate::model::Action;
 use crate::translate::ResponseMode;
 
 // Made once: for every response, their letters would be looked at anew.
@@ -23,9 +24,6 @@ const UPSTREAM: HeaderName = HeaderName::from_static("x-omniglot-upstream");
 const ATTEMPTS: HeaderName = HeaderName::from_static("x-omniglot-attempts");
 const DROPPED: HeaderName = HeaderName::from_static("x-omniglot-dropped");
 const ADJUSTED: HeaderName = HeaderName::from_static("x-omniglot-adjusted");
-
-/// Longer lists of losses are cut: they must fit into a header.
-const LIST_LIMIT: usize = 4096;
 
 /// How much a client must take within the write timeout: long chunks go out in several writes, so
 /// that the limit is one of silence, not of size.
@@ -123,31 +121,6 @@ pub(super) fn log_losses(ctx: &mut RequestContext) {
             loss_paths(ctx, &losses, |action| !is_dropped(action)),
         );
     }
-}
-
-/// The client's paths of the losses of some kind, as a list.
-pub(super) fn loss_paths(
-    ctx: &RequestContext,
-    losses: &Losses,
-    which: impl Fn(Action) -> bool,
-) -> String {
-    let codec = ctx.client.codec();
-    let mut list = String::new();
-    for loss in losses.0.iter().filter(|loss| which(loss.action)) {
-        let path = codec.path_of(&loss.location);
-        if list.len() + path.len() > LIST_LIMIT {
-            break;
-        }
-        if !list.is_empty() {
-            list.push_str(", ");
-        }
-        // Keys are the client's own words and may hold anything; a header may not.
-        list.extend(path.chars().map(|letter| match letter {
-            ' '..='~' => letter,
-            _ => '?',
-        }));
-    }
-    list
 }
 
 /// Writes the header of a response.

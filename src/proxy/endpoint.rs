@@ -32,6 +32,8 @@ pub(super) enum Endpoint {
     Catalog,
     /// The key of the request itself: its cap and what is left of it.
     OwnKey,
+    /// A request of the key, by its id: what it cost.
+    OwnRequest(String),
 }
 
 /// What is asked of a stored response.
@@ -148,9 +150,9 @@ fn parse_plain(
     if let Some(rest) = path.strip_prefix("/v1/images/tasks/") {
         return image_task(method, path, rest);
     }
-    if let Some(id) = path.strip_prefix("/v1/images/files/") {
+    if let Some(endpoint) = readable_by_id(path) {
         return match *method {
-            Method::GET => Ok(Endpoint::ImageFile(id.to_owned())),
+            Method::GET => Ok(endpoint),
             _ => Err(not_allowed(method, "GET")),
         };
     }
@@ -210,6 +212,14 @@ fn parse_plain(
         return Ok(endpoint);
     }
     Err(not_allowed(method, allowed.as_str()))
+}
+
+/// What can only be read, by its id.
+fn readable_by_id(path: &str) -> Option<Endpoint> {
+    let file = path.strip_prefix("/v1/images/files/");
+    let file = file.map(|id| Endpoint::ImageFile(id.to_owned()));
+    let request = path.strip_prefix("/api/requests/");
+    file.or_else(|| request.map(|id| Endpoint::OwnRequest(id.to_owned())))
 }
 
 fn not_allowed(method: &Method, allowed: &str) -> ApiError {

@@ -13,6 +13,7 @@ use crate::images::{FileStore, TaskQueue};
 use crate::journal::Journal;
 use crate::metrics::Metrics;
 use crate::runtime::Runtime;
+use crate::store::Store;
 
 /// The proxy; its hooks stand in `mod.rs`.
 pub struct Gateway {
@@ -28,6 +29,8 @@ pub struct Gateway {
     pub leases: Option<Arc<Leases>>,
     /// Where stored responses outlive the process; `None`: nowhere.
     pub conversation_store: Option<Arc<ConversationStore>>,
+    /// Where usage records are read again; `None`: nowhere.
+    pub store: Option<Store>,
     pub access_log: Option<AccessLog>,
     /// Where usage records are written; `None`: they are kept in memory only.
     pub journal: Option<Arc<Journal>>,

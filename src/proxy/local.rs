@@ -204,6 +204,7 @@ pub(super) fn list_models<'a>(
         }
         Endpoint::Model { .. }
         | Endpoint::OwnKey
+        | Endpoint::OwnRequest(_)
         | Endpoint::StoredResponse(..)
         | Endpoint::ImageTasks(_)
         | Endpoint::ImageFile(_) => Err(ApiError::new(ApiErrorKind::Internal, "this is no list")),

@@ -159,6 +159,10 @@ impl Gateway {
                 answered.map(|body| (200, body))
             }
             Endpoint::OwnKey => own_key::describe(ctx).map(|body| (200, body.into())),
+            Endpoint::OwnRequest(id) => {
+                let answered = Box::pin(self.own_request(ctx, id)).await;
+                answered.map(|body| (200, body.into()))
+            }
             _ => local::list_models(ctx, endpoint, query).map(|body| (200, body.into())),
         };
         let answered = answered.and_then(|(status, body): (u16, Bytes)| {

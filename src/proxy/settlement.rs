@@ -6,11 +6,12 @@ use std::time::Instant;
 use http::HeaderName;
 use jiff::Timestamp;
 
-use super::billing::cost;
+use super::billing::{cost, milliseconds};
 use super::context::{RequestContext, RequestCost};
+use super::loss_paths::short_loss_paths;
 use crate::formats::HeaderFields;
 use crate::metrics::ServedRequest;
-use crate::model::{MAX_AMOUNT_LEN, UsageRecord};
+use crate::model::{Action, MAX_AMOUNT_LEN, UsageDetails, UsageRecord};
 use crate::translate::RequestSummary;
 
 const COST: HeaderName = HeaderName::from_static("x-omniglot-cost");
@@ -72,6 +73,33 @@ fn usage_record<'a>(
         images: translator.map_or(0, |translator| translator.observer().images),
         estimated: cost.metered.estimated,
         cost: cost.cost.unwrap_or_default(),
+        details: usage_details(ctx, cost),
+    }
+}
+
+/// What explains the cost to who reads the record.
+fn usage_details<'a>(ctx: &'a RequestContext, cost: &RequestCost) -> UsageDetails<'a> {
+    let attempt = ctx.route.current();
+    let (mut dropped, mut adjusted) = (String::new(), String::new());
+    if !ctx.attempt.losses.0.is_empty() {
+        dropped = short_loss_paths(ctx, |action| action == Action::Dropped);
+        adjusted = short_loss_paths(ctx, |action| action != Action::Dropped);
+    }
+    let first_byte = ctx.response.first_byte();
+    UsageDetails {
+        prices: attempt
+            .map_or("", |attempt| &*attempt.settings.price_text)
+            .into(),
+        priced: cost.milliseconds.unwrap_or_default(),
+        audio: cost.audio_milliseconds.unwrap_or_default(),
+        took: milliseconds(ctx.client.elapsed()),
+        first_byte: first_byte.map_or(0, milliseconds),
+        upstream_format: attempt
+            .map_or("", |attempt| attempt.upstream.format.name())
+            .into(),
+        earlier: ctx.route.earlier_attempts().into(),
+        dropped: dropped.into(),
+        adjusted: adjusted.into(),
     }
 }
 

@@ -5,9 +5,9 @@ use pingora_core::Result;
 
 use super::billing;
 use super::context::RequestContext;
-use super::downstream;
 use super::gateway::Gateway;
 use super::large_body;
+use super::loss_paths::loss_paths;
 use crate::config::OnUnsupported;
 use crate::formats::{
     Capabilities, CloudEmbeddings, Codec, EmbedMethod, Operation, RequestHead, UpstreamTarget,
@@ -69,7 +69,7 @@ fn translated_body(
         let body = Bytes::from(std::mem::take(&mut translated.body)).into();
         (body, translated)
     };
-    let dropped = downstream::loss_paths(ctx, &losses, |action| action == Action::Dropped);
+    let dropped = loss_paths(ctx, &losses, |action| action == Action::Dropped);
     if ctx.snapshot.server.on_unsupported == OnUnsupported::Reject && !dropped.is_empty() {
         let message = format!(
             "the upstream's format cannot express: {dropped} (server.on_unsupported is reject)"

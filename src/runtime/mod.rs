@@ -1,6 +1,7 @@
 //! The config prepared for serving, and the state that outlives a reload.
 
 mod account;
+mod bill;
 mod body_memory;
 mod condition;
 mod conversations;
@@ -26,6 +27,7 @@ mod upstream_proxy;
 pub use account::{
     Account, Cap, CapExceeded, LeaseAction, Reservation, ReservationResult, ReserveError,
 };
+pub use bill::Bill;
 pub use body_memory::{BodyMemoryShare, NoBodyMemory};
 pub use conversations::{ConversationError, Conversations, KeySignatures, StoredConversationTurn};
 pub use credential::{
@@ -39,7 +41,7 @@ pub use key_limiter::{KeyLimiter, KeyPermit, LimitReached};
 pub use owner_share::{LeftPermit, OwnerShare};
 pub use period::period_end;
 pub use places::GlobalPermit;
-pub use prices::Prices;
+pub use prices::{BillLine, PriceUnit, Prices};
 pub use resolver::Resolver;
 pub use route::{Attempt, Caller, attempts};
 pub use snapshot::{AskedModel, Model, Snapshot};

@@ -56,6 +56,8 @@ pub struct Model {
     pub image_sizes: Vec<ImageSize>,
     /// `None`: the model is free.
     pub prices: Option<Prices>,
+    /// The prices as usage records name them.
+    pub price_text: Arc<str>,
 }
 
 /// One of a model's upstreams.
@@ -291,6 +293,7 @@ impl Model {
             targets,
             image_sizes: capabilities(&settings, &[]).image_sizes,
             prices: Prices::from_pricing(&settings.pricing),
+            price_text: settings.pricing.to_text().into(),
             settings,
         }
     }

@@ -86,6 +86,7 @@ impl ProcessState {
             shared_limits: limits.map(|service| service.limits.clone()),
             leases: self.leases(),
             conversation_store: self.conversation_store(),
+            store: self.store.as_ref().map(|service| service.store.clone()),
             access_log: self.access_log.clone(),
             journal: self.journal.clone(),
             upstream_pool: UpstreamPool::new(ConnectorOptions::from_server_conf(conf)),

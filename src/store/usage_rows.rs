@@ -24,7 +24,7 @@ const MIXED: [usize; 3] = [100, 10, 1];
 const IDS_PER_LOOKUP: usize = 100;
 
 /// Columns that differ in every row.
-const OWN: [&str; 8] = [
+const OWN: [&str; 10] = [
     "id",
     "ended",
     "input",
@@ -33,10 +33,12 @@ const OWN: [&str; 8] = [
     "output",
     "thinking",
     "cost",
+    "took_ms",
+    "first_ms",
 ];
 
 /// Columns that are mostly the same in many rows.
-const COMMON: [&str; 12] = [
+const COMMON: [&str; 19] = [
     "key_id",
     "key_name",
     "model",
@@ -49,6 +51,13 @@ const COMMON: [&str; 12] = [
     "audio_output",
     "image_output",
     "images",
+    "prices",
+    "priced_ms",
+    "audio_ms",
+    "upstream_format",
+    "earlier",
+    "dropped",
+    "adjusted",
 ];
 
 /// The statements for one kind of database.
@@ -150,13 +159,16 @@ pub(super) async fn insert(
 
 /// The sort key by which records with the same common columns come together.
 fn common(record: &UsageRecord<'_>) -> impl Ord {
-    let usage = &record.usage;
+    let (usage, details) = (&record.usage, &record.details);
     (
         (&record.key_id, &record.key, &record.model),
         (&record.upstream, &record.format),
         (record.stream, record.status, record.estimated),
         (usage.audio_input, usage.audio_output),
         (usage.image_output, record.images),
+        (&details.prices, details.priced, details.audio),
+        (&details.upstream_format, &details.earlier),
+        (&details.dropped, &details.adjusted),
     )
 }
 
@@ -197,7 +209,9 @@ fn add_own(values: &mut AnyArguments, record: &UsageRecord<'_>) -> Result<(), Bo
     values.add(to_column(usage.cache_written))?;
     values.add(to_column(usage.output))?;
     values.add(to_column(usage.thinking))?;
-    values.add(record.cost.to_string())
+    values.add(record.cost.to_string())?;
+    values.add(to_column(record.details.took))?;
+    values.add(to_column(record.details.first_byte))
 }
 
 fn add_common(values: &mut AnyArguments, record: &UsageRecord<'_>) -> Result<(), BoxDynError> {
@@ -213,7 +227,15 @@ fn add_common(values: &mut AnyArguments, record: &UsageRecord<'_>) -> Result<(),
     values.add(to_column(usage.audio_input))?;
     values.add(to_column(usage.audio_output))?;
     values.add(to_column(usage.image_output))?;
-    values.add(to_column(record.images))
+    values.add(to_column(record.images))?;
+    let details = &record.details;
+    values.add(text(&details.prices).into_owned())?;
+    values.add(to_column(details.priced))?;
+    values.add(to_column(details.audio))?;
+    values.add(text(&details.upstream_format).into_owned())?;
+    values.add(text(&details.earlier).into_owned())?;
+    values.add(text(&details.dropped).into_owned())?;
+    values.add(text(&details.adjusted).into_owned())
 }
 
 /// The ids that exist already.

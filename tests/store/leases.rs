@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use omniglot::config::Reset;
-use omniglot::model::{LeaseGrant, LeaseRequest, Usage, UsageRecord};
+use omniglot::model::{LeaseGrant, LeaseRequest, Usage, UsageDetails, UsageRecord};
 use omniglot::store::{KeyLeaseRequest, LEASED_FOR, LeaseHolder, Store};
 use omniglot_test_support::Database;
 use rstest::rstest;
@@ -61,6 +61,7 @@ fn receipt(id: &str, at: Timestamp, cost: &str) -> UsageRecord<'static> {
         images: 0,
         estimated: false,
         cost: money(cost),
+        details: UsageDetails::default(),
     }
 }
 

@@ -1,8 +1,8 @@
 //! Usage records in the store: each counted once, with exact sums.
 
 use jiff::Timestamp;
-use omniglot::model::{Money, Spending, Usage, UsageRecord};
-use omniglot::store::{UsageGrouping, UsageSum};
+use omniglot::model::{Money, Spending, Usage, UsageDetails, UsageRecord};
+use omniglot::store::{RequestCursor, RequestFilter, UsageFilter, UsageGrouping, UsageSum};
 use omniglot_test_support::Database;
 use rstest::rstest;
 
@@ -31,6 +31,7 @@ fn receipt(id: &str, when: &str, key: &str, cost: &str) -> UsageRecord<'static> 
         images: 0,
         estimated: false,
         cost: money(cost),
+        details: UsageDetails::default(),
     }
 }
 
@@ -222,4 +223,123 @@ async fn spending_is_that_of_the_current_periods_before_the_process_started(
     assert_eq!(all["dev"], spending("15", "0", "0"));
     assert_eq!(all["ops"], spending("16", "0", "0"));
     assert!(!all.contains_key("free"));
+}
+
+#[rstest]
+#[case::sqlite(Database::Sqlite)]
+#[ignore = "needs PostgreSQL"]
+#[case::postgresql(Database::Postgres)]
+#[tokio::test]
+async fn requests_are_read_again_as_they_were_recorded(#[case] database: Database) {
+    let test_store = TestStore::new(database);
+    let store = test_store.open().await;
+    let details = UsageDetails {
+        prices: "input=1.25 output=10".into(),
+        priced: 1,
+        audio: 2,
+        took: 345,
+        first_byte: 67,
+        upstream_format: "messages".into(),
+        earlier: r#"[{"upstream":"a","error":"overloaded","ms":5}]"#.into(),
+        dropped: "seed".into(),
+        adjusted: "temperature".into(),
+    };
+    let full = UsageRecord {
+        status: 500,
+        estimated: true,
+        details,
+        ..receipt("full", "2026-11-16T08:00:00Z", "ops", "0.25")
+    };
+    let mut records: Vec<UsageRecord<'static>> = (0..7)
+        .map(|number| {
+            let key = if number % 2 == 0 { "dev" } else { "ops" };
+            receipt(&format!("r{number}"), "2026-11-15T12:00:00Z", key, "0.1")
+        })
+        .collect();
+    records.push(full.clone());
+    assert_eq!(store.record(&records).await.expect("recorded"), 8);
+    let read = store.request("full").await.expect("an answer");
+    assert_eq!(read.expect("a request"), full);
+    assert_eq!(store.request("none").await.expect("an answer"), None);
+
+    let everything = RequestFilter {
+        keys: None,
+        model: None,
+        is_failed: false,
+        is_estimated: false,
+        from: 0,
+        until: i64::MAX,
+        after: None,
+    };
+    let list = async |filter: &RequestFilter, limit: usize| -> Vec<String> {
+        let found = store.requests(filter, limit).await.expect("requests");
+        found.iter().map(|record| record.id.to_string()).collect()
+    };
+    let all = ["full", "r6", "r5", "r4", "r3", "r2", "r1", "r0"];
+    assert_eq!(list(&everything, 100).await, all);
+    // Page by page, of some keys and of all, also among those of one moment.
+    for keys in [None, Some(vec!["dev".to_owned(), "ops".to_owned()])] {
+        let mut found = Vec::new();
+        let mut filter = RequestFilter {
+            keys,
+            ..everything.clone()
+        };
+        loop {
+            let page = store.requests(&filter, 3).await.expect("requests");
+            let Some(last) = page.last() else {
+                break;
+            };
+            filter.after = Some(RequestCursor {
+                ended: last.at,
+                id: last.id.to_string(),
+            });
+            found.extend(page.iter().map(|record| record.id.to_string()));
+        }
+        assert_eq!(found, all);
+    }
+    let of_dev = RequestFilter {
+        keys: Some(vec!["dev".to_owned()]),
+        ..everything.clone()
+    };
+    assert_eq!(list(&of_dev, 100).await, ["r6", "r4", "r2", "r0"]);
+    let failed = RequestFilter {
+        is_failed: true,
+        is_estimated: true,
+        ..everything.clone()
+    };
+    assert_eq!(list(&failed, 100).await, ["full"]);
+    let before = RequestFilter {
+        until: at("2026-11-16T00:00:00Z").as_millisecond(),
+        model: Some("m".to_owned()),
+        ..everything.clone()
+    };
+    assert_eq!(list(&before, 2).await, ["r6", "r5"]);
+    let nobody = RequestFilter {
+        keys: Some(Vec::new()),
+        ..everything
+    };
+    assert!(list(&nobody, 100).await.is_empty());
+
+    let filter = UsageFilter {
+        from: "2026-11-15".parse().expect("a day"),
+        until: "2026-11-16".parse().expect("a day"),
+        account: None,
+        key: Some("ops".to_owned()),
+        model: None,
+    };
+    let report = store.usage_report(&filter).await.expect("a report");
+    assert_eq!(report.total.cost, money("0.55"));
+    let days: Vec<(&str, u64)> = report
+        .days
+        .iter()
+        .map(|(day, sum)| (day.as_str(), sum.requests))
+        .collect();
+    assert_eq!(days, [("2026-11-15", 3), ("2026-11-16", 1)]);
+    assert_eq!(report.models["m"], report.total);
+    let of_account = UsageFilter {
+        account: Some("default".to_owned()),
+        ..filter
+    };
+    let report = store.usage_report(&of_account).await.expect("a report");
+    assert_eq!(report.total.requests, 0, "it has no such key");
 }

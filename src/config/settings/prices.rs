@@ -40,6 +40,55 @@ impl Pricing {
     }
 }
 
+impl Pricing {
+    /// The prices by their names in the config.
+    const fn amounts(&self) -> [(&'static str, Option<&Amount>); 9] {
+        [
+            ("input", self.input.as_ref()),
+            ("cached_input", self.cached_input.as_ref()),
+            ("cache_write", self.cache_write.as_ref()),
+            ("output", self.output.as_ref()),
+            ("thinking", self.thinking.as_ref()),
+            ("image_output", self.image_output.as_ref()),
+            ("per_request", self.per_request.as_ref()),
+            ("per_second", self.per_second.as_ref()),
+            ("per_audio_minute", self.per_audio_minute.as_ref()),
+        ]
+    }
+
+    /// The prices as one text, such as `input=1.25 output=10`, which usage records keep.
+    pub fn to_text(&self) -> String {
+        let amounts = self.amounts().into_iter();
+        let named = amounts.filter_map(|(name, amount)| Some(format!("{name}={}", amount?.money)));
+        named.collect::<Vec<_>>().join(" ")
+    }
+
+    /// Reads what `to_text` writes. `None`: it is no such text.
+    pub fn from_text(text: &str) -> Option<Pricing> {
+        let mut pricing = Pricing::default();
+        for named in text.split_whitespace() {
+            let (name, written) = named.split_once('=')?;
+            let place = match name {
+                "input" => &mut pricing.input,
+                "cached_input" => &mut pricing.cached_input,
+                "cache_write" => &mut pricing.cache_write,
+                "output" => &mut pricing.output,
+                "thinking" => &mut pricing.thinking,
+                "image_output" => &mut pricing.image_output,
+                "per_request" => &mut pricing.per_request,
+                "per_second" => &mut pricing.per_second,
+                "per_audio_minute" => &mut pricing.per_audio_minute,
+                _ => return None,
+            };
+            *place = Some(Amount {
+                written: written.to_owned(),
+                money: Money::parse(written)?,
+            });
+        }
+        Some(pricing)
+    }
+}
+
 /// An amount of money, and its source text, which the catalog shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Amount {

@@ -14,7 +14,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::*;
-use crate::model::{Money, Usage, UsageRecord};
+use crate::model::{Money, Usage, UsageDetails, UsageRecord};
 
 pub(super) fn record(id: &str) -> UsageRecord<'static> {
     UsageRecord {
@@ -35,6 +35,7 @@ pub(super) fn record(id: &str) -> UsageRecord<'static> {
         images: 0,
         estimated: false,
         cost: Money::parse("0.0000825").expect("an amount"),
+        details: UsageDetails::default(),
     }
 }
 

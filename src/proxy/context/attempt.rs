@@ -16,6 +16,7 @@ pub(in crate::proxy) struct AttemptState {
     /// What the upstream's format cannot express of the request.
     pub(in crate::proxy) losses: Losses,
     translated: Option<(TranslationState, Operation)>,
+    started: Option<TokioInstant>,
     /// What follows the first chunk of the request body: long bodies are not copied into one.
     rest_of_body: ChunkedBytes,
     /// There must be content by now.
@@ -39,15 +40,22 @@ impl AttemptState {
     /// A new attempt. The losses of the last one stay until this one has its own: an error may report them.
     pub(super) fn start(
         &mut self,
+        now: TokioInstant,
         first_content_deadline: Option<TokioInstant>,
         deadline: Option<TokioInstant>,
     ) {
         *self = AttemptState {
             losses: std::mem::take(&mut self.losses),
+            started: Some(now),
             first_content_deadline,
             deadline,
             ..AttemptState::default()
         };
+    }
+
+    /// When the attempt began; `None`: there is none yet.
+    pub(super) const fn started(&self) -> Option<TokioInstant> {
+        self.started
     }
 
     /// When the attempt has to be over; until content has been sent, that is sooner.

@@ -83,8 +83,12 @@ impl RequestContext {
 
     /// Starts the next attempt of the route.
     pub(in crate::proxy) fn start_attempt(&mut self) {
-        self.route.start_next();
         let now = Instant::now();
+        if let Some(started) = self.attempt.started() {
+            let error = self.response.pending_error();
+            self.route.note_failed(error, now - started);
+        }
+        self.route.start_next();
         let first_content = self.route.per_attempt_timeout().map(|limit| now + limit);
         let first_content = first_content
             .into_iter()
@@ -97,8 +101,8 @@ impl RequestContext {
             let reserved = is_paid.then_some(RESERVED_TIME);
             attempt.timeouts.total.or(reserved)
         });
-        self.attempt
-            .start(first_content, total.map(|limit| now + limit));
+        let total = total.map(|limit| now + limit);
+        self.attempt.start(now, first_content, total);
         self.response.reset();
     }
 

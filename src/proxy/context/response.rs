@@ -57,6 +57,11 @@ impl ResponseState {
         self.error.is_some()
     }
 
+    /// The kind of the error that a hook has set.
+    pub(super) fn pending_error(&self) -> Option<ApiErrorKind> {
+        self.error.as_ref().map(|error| error.kind)
+    }
+
     /// The error that a hook has set, for the client.
     pub(in crate::proxy) fn take_error(&mut self) -> Option<ApiError> {
         self.error_kind = self.error.as_ref().map(|error| error.kind);

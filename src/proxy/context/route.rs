@@ -7,7 +7,7 @@ use bytes::Bytes;
 use tokio::time::Instant;
 
 use crate::formats::Operation;
-use crate::model::truncated;
+use crate::model::{ApiErrorKind, EarlierAttempt, truncated};
 use crate::proxy::conversation::ConversationContext;
 use crate::runtime::{Attempt, BodyMemoryShare, Model};
 use crate::translate::{ModelTraits, RequestSummary};
@@ -26,6 +26,8 @@ pub(in crate::proxy) struct RouteState {
     attempts: Vec<Attempt>,
     /// How many attempts have started; the current one is the last of these.
     tried: usize,
+    /// Those of them that failed, and that others followed.
+    earlier: Vec<EarlierAttempt>,
     /// No attempt starts after this, nor is one waited for that has no content yet.
     retry_deadline: Option<Instant>,
 }
@@ -33,6 +35,26 @@ pub(in crate::proxy) struct RouteState {
 impl RouteState {
     pub(super) const fn start_next(&mut self) {
         self.tried += 1;
+    }
+
+    /// Notes that the current attempt has failed, and that another follows.
+    pub(super) fn note_failed(&mut self, error: Option<ApiErrorKind>, took: Duration) {
+        // One that was noted before comes here again when the attempt after it is taken back.
+        if self.earlier.len() < self.tried {
+            self.earlier.push(EarlierAttempt {
+                upstream: self.upstream_name().to_owned(),
+                error: error.map_or("", ApiErrorKind::name).to_owned(),
+                milliseconds: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+            });
+        }
+    }
+
+    /// The attempts before the current one, as a JSON array; empty: none.
+    pub(in crate::proxy) fn earlier_attempts(&self) -> String {
+        match self.earlier.is_empty() {
+            true => String::new(),
+            false => serde_json::to_string(&self.earlier).unwrap_or_default(),
+        }
     }
 
     pub(super) fn per_attempt_timeout(&self) -> Option<Duration> {
