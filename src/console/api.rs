@@ -5,6 +5,7 @@ mod keys;
 mod people;
 mod second_factor;
 mod session;
+mod usage;
 
 use std::sync::Arc;
 
@@ -63,7 +64,10 @@ pub fn routes() -> (Router<Arc<Console>>, OpenApi) {
         .routes(routes!(keys::list_config_keys))
         .routes(routes!(keys::list_keys, keys::create_key))
         .routes(routes!(keys::get_key, keys::change_key, keys::revoke_key))
-        .routes(routes!(keys::rotate_key));
+        .routes(routes!(keys::rotate_key))
+        .routes(routes!(usage::get_usage))
+        .routes(routes!(usage::list_requests))
+        .routes(routes!(usage::get_request));
     let (router, description) = OpenApiRouter::with_openapi(openapi::description())
         .nest("/api/v1", api)
         .split_for_parts();

@@ -76,6 +76,12 @@ pub enum InputProblem {
     ExpiryAboveMax(u64),
     Overlap,
     Role,
+    /// The field of a day.
+    Day(&'static str),
+    /// The first day is behind the last one, or there are more days between them than this.
+    DayRange(u32),
+    /// No place in a list.
+    Cursor,
     /// The body is not the JSON that is expected.
     Body(String),
 }
@@ -100,6 +106,9 @@ impl InputProblem {
             }
             InputProblem::Overlap => "overlap_seconds",
             InputProblem::Role => "role",
+            InputProblem::Day(field) => field,
+            InputProblem::DayRange(_) => "from",
+            InputProblem::Cursor => "after",
             InputProblem::Body(_) => "body",
         }
     }

@@ -1,67 +1,23 @@
 //! What operations return: serialised by the API, rendered by the pages.
 
 mod identity;
+mod request;
+mod usage;
+mod values;
 
 pub use identity::{IdentityView, ProviderView, WelcomeView};
-
-use std::fmt;
+pub use request::{BillLineView, Difference, RequestLineView, RequestView, RequestsView};
+pub use usage::{NamedUsage, UsageSumView, UsageView};
+pub use values::{Decimal, Moment};
 
 use jiff::Timestamp;
-use serde::{Serialize, Serializer, ser::Error as _};
-use serde_json::value::RawValue;
+use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::config::{KeyConfig, Reset};
 use crate::model::{Money, Spending};
 use crate::runtime::period_end;
 use crate::store::{AccountSummary, Person, StoredKey, StoredLink, StoredSession};
-
-/// A moment, in milliseconds since 1970: RFC 3339 in JSON, short for people.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Moment(pub i64);
-
-impl Moment {
-    fn timestamp(self) -> Timestamp {
-        let timestamp = Timestamp::from_millisecond(self.0 - self.0.rem_euclid(1000));
-        timestamp.unwrap_or(Timestamp::UNIX_EPOCH)
-    }
-
-    /// The day, as a form takes it.
-    pub fn day(self) -> String {
-        self.timestamp().to_string().chars().take(10).collect()
-    }
-}
-
-impl fmt::Display for Moment {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = self.timestamp().to_string();
-        let minutes = text.get(..16).unwrap_or(&text);
-        write!(out, "{} UTC", minutes.replace('T', " "))
-    }
-}
-
-impl Serialize for Moment {
-    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
-        out.collect_str(&self.timestamp())
-    }
-}
-
-/// An amount of money: in JSON a number with all its digits, which no float has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Decimal(pub Money);
-
-impl fmt::Display for Decimal {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(out)
-    }
-}
-
-impl Serialize for Decimal {
-    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
-        let number = RawValue::from_string(self.0.to_string()).map_err(S::Error::custom)?;
-        number.serialize(out)
-    }
-}
 
 /// A key, without its secret.
 #[derive(Debug, Clone, Serialize, ToSchema)]

@@ -80,6 +80,32 @@ await page.click('form[action$="/rotate"] button');
 const rotated = await page.textContent("#secret");
 assert.notEqual(rotated, limited);
 
+// Usage, with a request that another format answers.
+const question = { model: "demo-messages", seed: 7, max_tokens: 64, messages: [{ role: "user", content: "Say hello to the lighthouse." }] };
+for (let number = 0; number < 3; number++) assert.equal(await ask(secret, "/v1/chat/completions", question), 200);
+await page.waitForTimeout(2000);
+await page.goto(`${base}/usage`);
+await look("usage");
+await page.click(".chart + details summary");
+await look("usage-table");
+await page.click('nav[aria-label="Measure"] a:text("Requests")');
+await look("usage-requests");
+await page.goto(`${base}/requests`);
+await look("requests");
+await page.fill('input[name="model"]', "demo-messages");
+await page.click(".filter button");
+assert.equal(await page.locator("tbody tr").count(), 3);
+await page.click("tbody a");
+await look("request");
+const cells = await page.locator(".bill tbody td:last-child").allTextContents();
+const billed = cells.map((cell) => Number(cell.replace(/[=, ]/g, ""))).reduce((sum, cost) => sum + cost, 0);
+assert(Math.abs(billed - Number(await page.textContent(".bill tfoot td:last-child"))) < 1e-12);
+await page.goto(`${base}/usage?from=2020-01-01&until=2020-01-31`);
+await look("usage-nothing");
+
+await page.goto(`${base}/config-keys`);
+await look("config-keys");
+
 // People, and an invitation that somebody takes up without JavaScript.
 await page.goto(`${base}/people`);
 await look("people");
@@ -101,6 +127,16 @@ await plain.fill('input[name="label"]', "plain");
 await plain.click("form.card button.primary");
 assert.match(await plain.textContent("#secret"), /^sk-omniglot-/);
 assert(!(await plain.isVisible("button[data-copy]")), "without JavaScript nothing copies");
+const plainSecret = await plain.textContent("#secret");
+assert.equal(await ask(plainSecret, "/v1/chat/completions", question), 200);
+await plain.waitForTimeout(2000);
+await plain.goto(`${base}/usage`);
+await plain.click(".chart + details summary");
+assert(await plain.isVisible(".chart + details table"), "the numbers need no script");
+await plain.screenshot({ path: `${folder}/usage-plain.png`, fullPage: true });
+await plain.click('.head .tabs a:text("Requests")');
+await plain.click("tbody a");
+assert(await plain.isVisible(".bill tfoot"));
 assert.equal((await plain.goto(`${base}/people`)).status(), 403);
 await plain.screenshot({ path: `${folder}/forbidden.png` });
 await plain.goto(`${base}/keys`);
@@ -124,6 +160,11 @@ await plain.click('form[action="/preferences"] button');
 assert.equal(await plain.textContent("h1"), "密钥");
 assert.equal(await plain.getAttribute("html", "data-theme"), "dark");
 await plain.screenshot({ path: `${folder}/keys-chinese-dark.png` });
+await plain.goto(`${base}/usage`);
+await plain.screenshot({ path: `${folder}/usage-chinese-dark.png`, fullPage: true });
+await plain.goto(`${base}/requests`);
+await plain.click("tbody a");
+await plain.screenshot({ path: `${folder}/request-chinese-dark.png`, fullPage: true });
 
 await browser.close();
 assert.deepEqual(problems, []);

@@ -42,9 +42,12 @@ impl TestConsole {
             "server: {{listen: LISTEN, admin: ADMIN}}\nstore: \"sqlite:{path}/store.db\"\n\
              journal: {{path: \"{path}/journal\"}}\nconsole: {{{settings}}}\n\
              keys: [{{name: fixed, secret: a-secret-of-the-config, spending_cap: 2, reset: daily}}]\n\
-             upstreams: [{{name: mock, format: chat, base_url: \"http://{}/v1\"}}]\n\
-             models: [{{id: m, pricing: {{input: 1, output: 1}}, upstreams: [{{name: mock}}]}}]\n",
-            mock.address
+             upstreams: [{{name: mock, format: chat, base_url: \"http://{mock}/v1\"}}, \
+             {{name: gone, format: chat, base_url: \"http://127.0.0.1:9/v1\"}}, \
+             {{name: other, format: messages, base_url: \"http://{mock}\"}}]\n\
+             models: [{{id: m, pricing: {{input: 1, output: 1}}, upstreams: [{{name: mock}}]}}, \
+             {{id: second, pricing: {{input: 1.25, output: 10, per_request: 0.001}}, upstreams: [{{name: gone}}, {{name: other, priority: 1}}]}}]\n",
+            mock = mock.address
         );
         let log = Stderr::new();
         let gateway = Gateway::start_with(&config, |command| {
@@ -109,7 +112,7 @@ impl TestConsole {
     }
 
     /// Asks the gateway with a key.
-    async fn chat(&self, secret: &str) -> Response {
+    pub async fn chat(&self, secret: &str) -> Response {
         let body = json!({"model": "m", "messages": [{"role": "user", "content": "hi"}]});
         let request = new_client().post(self.gateway.url("/v1/chat/completions"));
         let request = request.bearer_auth(secret).json(&body);

@@ -17,6 +17,7 @@ mod console_attempts;
 mod console_identity;
 mod console_mail;
 mod console_second_factor;
+mod console_usage;
 mod conversation_owners;
 mod conversations;
 mod costs;

@@ -4,9 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::people::{PersonEdit, PersonInput};
+use super::usage::{RequestsInput, UsageInput};
 use super::{
-    config_keys, identities, identity, invitations, keys, people, reset, second_factor, session, sign_up,
-    verification,
+    config_keys, identities, identity, invitations, keys, people, reset, second_factor, session,
+    sign_up, usage, verification,
 };
 use crate::config;
 use crate::console::actor::{Actor, ConsoleCall, SignedIn, Via, now};
@@ -14,7 +15,7 @@ use crate::console::identity::ProviderAnswer;
 use crate::console::refusal::{InputProblem, Refusal};
 use crate::console::sessions;
 use crate::console::state::Console;
-use crate::model::Money;
+use crate::model::{Money, Usage, UsageDetails, UsageRecord};
 use crate::store::{AuditEntry, KeyChange, NewPerson, Person, PersonRole, Store, StoredSession};
 
 /// A console with one person of every role, and another member whose things are not theirs.
@@ -114,6 +115,38 @@ impl Scene {
             .create_owned_key(&name, &change, None, &entry);
         made.await.expect("a key").0.id
     }
+
+    /// A new request with a key of an account, by its id.
+    async fn request(&self, account: &str) -> String {
+        let id = format!("req_{}", uuid::Uuid::now_v7());
+        let record = UsageRecord {
+            id: id.clone().into(),
+            at: now(),
+            key_id: self.key(account).await.into(),
+            key: account.to_owned().into(),
+            model: "m".into(),
+            upstream: "up".into(),
+            format: "chat".into(),
+            stream: false,
+            status: 200,
+            usage: Usage::default(),
+            images: 0,
+            estimated: false,
+            cost: Money::ZERO,
+            details: UsageDetails::default(),
+        };
+        let recorded = self.console.store.record(&[record]).await;
+        assert_eq!(recorded.expect("recorded"), 1);
+        id
+    }
+}
+
+/// Whose usage is asked for.
+fn usage_of(owner: &str) -> UsageInput {
+    UsageInput {
+        account: owner.to_owned(),
+        ..UsageInput::default()
+    }
 }
 
 fn input(handle: &str) -> PersonInput {
@@ -194,6 +227,14 @@ keys::rotate_key              own   sign_in_needed forbidden      ok            
 keys::rotate_key              other sign_in_needed not_found      not_found      ok             ok
 keys::revoke_key              own   sign_in_needed forbidden      ok             ok             ok
 keys::revoke_key              other sign_in_needed not_found      not_found      ok             ok
+usage::get_usage              own   sign_in_needed ok             ok             ok             ok
+usage::get_usage              other sign_in_needed not_found      not_found      ok             ok
+usage::list_key_names         own   sign_in_needed ok             ok             ok             ok
+usage::list_key_names         other sign_in_needed not_found      not_found      ok             ok
+usage::list_requests          own   sign_in_needed ok             ok             ok             ok
+usage::list_requests          other sign_in_needed not_found      not_found      ok             ok
+usage::get_request            own   sign_in_needed ok             ok             ok             ok
+usage::get_request            other sign_in_needed not_found      not_found      ok             ok
 ";
 
 /// The rows of the table: an operation, whose thing it is done to, and the outcomes.
@@ -302,6 +343,16 @@ async fn attempt(scene: &Scene, operation: &str, call: &ConsoleCall, owner: &str
         }
         "keys::rotate_key" => word(keys::rotate_key(call, &scene.key(owner).await, 0).await),
         "keys::revoke_key" => word(keys::revoke_key(call, &scene.key(owner).await).await),
+        "usage::get_usage" => word(usage::get_usage(call, &usage_of(owner)).await),
+        "usage::list_key_names" => word(usage::list_key_names(call, &usage_of(owner)).await),
+        "usage::list_requests" => {
+            let input = RequestsInput {
+                account: owner.to_owned(),
+                ..RequestsInput::default()
+            };
+            word(usage::list_requests(call, &input).await)
+        }
+        "usage::get_request" => word(usage::get_request(call, &scene.request(owner).await).await),
         _ => panic!("{operation} is not tried"),
     }
 }

@@ -1,6 +1,8 @@
 //! The pages: plain HTML with forms that work without JavaScript. They only call operations and render their views.
 
+mod charts;
 mod config_keys;
+mod csv;
 mod forms;
 mod identity;
 mod keys;
@@ -8,8 +10,10 @@ mod mail;
 mod me;
 mod people;
 mod preferences;
+mod requests;
 mod second_factor;
 mod sign_in;
+mod usage;
 mod visit;
 
 use std::sync::Arc;
@@ -68,6 +72,10 @@ pub fn routes() -> Router<Arc<Console>> {
         )
         .route("/accounts/{account}/new-key", get(keys::show_new))
         .route("/config-keys", get(config_keys::list))
+        .route("/usage", get(usage::show))
+        .route("/usage.csv", get(usage::download))
+        .route("/requests", get(requests::list))
+        .route("/requests/{id}", get(requests::show))
         .route("/people", get(people::list))
         .route("/people/invite", post(people::invite))
         .route("/people/invitations/{id}/withdraw", post(people::withdraw))

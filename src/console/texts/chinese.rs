@@ -213,10 +213,12 @@ pub static CHINESE: Texts = Texts {
     identities_none: "暂无。",
     connect: "关联",
     disconnect: "取消关联",
+    confirm_identity_title: "确认是您本人",
     confirm_identity_lead: "请再次验证您的身份。15 分钟内不会再次询问。",
     not_found_title: "此处没有内容",
     refused_title: "操作未完成",
     to_start: "前往首页",
+    usage: super::usage::CHINESE,
     refusals: RefusalTexts {
         sign_in_needed: "请先登录。",
         wrong_login: "登录名或密码不正确。请检查后重试。",
@@ -261,6 +263,9 @@ pub static CHINESE: Texts = Texts {
         expiry_above_max: "密钥最多有效 {} 天。请选择更早的日期。",
         overlap: "重叠时间最多为 30 天。",
         role: "角色为 admin、member 或 viewer。",
+        day: "{} 必须是日期，例如 2026-11-18。",
+        day_range: "结束日期早于开始日期，或相隔超过 {} 天。请选择其他日期。",
+        cursor: "列表中没有这个位置。请从第一页开始。",
         body: "无法读取请求内容：{}",
     },
 };

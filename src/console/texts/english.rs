@@ -213,10 +213,12 @@ pub static ENGLISH: Texts = Texts {
     identities_none: "None yet.",
     connect: "Connect",
     disconnect: "Disconnect",
+    confirm_identity_title: "Confirm that it is you",
     confirm_identity_lead: "Prove once more that it is you. You will not be asked again for 15 minutes.",
     not_found_title: "Nothing here",
     refused_title: "That does not work",
     to_start: "To the start page",
+    usage: super::usage::ENGLISH,
     refusals: RefusalTexts {
         sign_in_needed: "Sign in first.",
         wrong_login: "No account has this login with this password. Check both and try again.",
@@ -261,6 +263,9 @@ pub static ENGLISH: Texts = Texts {
         expiry_above_max: "The key may work for {} days at most. Choose an earlier day.",
         overlap: "The overlap may be 30 days at most.",
         role: "A role is admin, member or viewer.",
+        day: "{} must be a day such as 2026-11-18.",
+        day_range: "The last day comes before the first one, or there are more than {} days between them. Choose other days.",
+        cursor: "This is no place in the list. Start from its first page.",
         body: "The body cannot be read: {}",
     },
 };

@@ -1,5 +1,7 @@
 //! The texts that every language has.
 
+use super::usage::UsageTexts;
+
 /// All texts of one language. `{}` stands for a value.
 pub struct Texts {
     /// The language tag of the pages.
@@ -216,12 +218,14 @@ pub struct Texts {
     pub identities_none: &'static str,
     pub connect: &'static str,
     pub disconnect: &'static str,
+    pub confirm_identity_title: &'static str,
     pub confirm_identity_lead: &'static str,
 
     pub not_found_title: &'static str,
     pub refused_title: &'static str,
     pub to_start: &'static str,
 
+    pub usage: UsageTexts,
     pub refusals: RefusalTexts,
 }
 
@@ -270,6 +274,9 @@ pub struct RefusalTexts {
     pub expiry_above_max: &'static str,
     pub overlap: &'static str,
     pub role: &'static str,
+    pub day: &'static str,
+    pub day_range: &'static str,
+    pub cursor: &'static str,
     pub body: &'static str,
 }
 

@@ -3,14 +3,19 @@
 mod chinese;
 mod english;
 mod fields;
+mod numbers;
+mod usage;
 
 pub use chinese::CHINESE;
 pub use english::ENGLISH;
 pub use fields::Texts;
+pub use numbers::{count, short_amount};
+pub use usage::UsageTexts;
 
 use std::fmt;
 
 use super::refusal::{InputProblem, Refusal};
+use crate::model::Money;
 
 impl Texts {
     /// The texts for a language tag; English where it is not known.
@@ -19,6 +24,32 @@ impl Texts {
             true => &CHINESE,
             false => &ENGLISH,
         }
+    }
+
+    /// A count, for people.
+    pub fn count(&self, number: u64) -> String {
+        numbers::count(number)
+    }
+
+    /// An amount with all its digits.
+    pub fn amount(&self, money: Money) -> String {
+        numbers::amount(money)
+    }
+
+    /// An amount for a glance.
+    pub fn short_amount(&self, money: Money) -> String {
+        numbers::short_amount(money)
+    }
+
+    /// A time, in seconds.
+    pub fn seconds(&self, milliseconds: u64) -> String {
+        let seconds = format!("{}.{:03}", milliseconds / 1000, milliseconds % 1000);
+        fill(self.usage.seconds, seconds)
+    }
+
+    /// A text with a value in the place of `{}`.
+    pub fn filled(&self, text: &str, value: impl fmt::Display) -> String {
+        fill(text, value)
     }
 
     pub fn role_word(&self, role: &str) -> &'static str {
@@ -101,6 +132,9 @@ impl Texts {
             InputProblem::ExpiryAboveMax(days) => return fill(texts.expiry_above_max, days),
             InputProblem::Overlap => texts.overlap,
             InputProblem::Role => texts.role,
+            InputProblem::Day(field) => return fill(texts.day, field),
+            InputProblem::DayRange(most) => return fill(texts.day_range, most),
+            InputProblem::Cursor => texts.cursor,
             InputProblem::Body(reason) => return fill(texts.body, reason),
         };
         text.to_owned()

@@ -1,0 +1,62 @@
+//! Moments and amounts, as JSON and for people.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use serde::{Serialize, Serializer, ser::Error as _};
+use serde_json::value::RawValue;
+
+use crate::model::Money;
+
+/// A moment, in milliseconds since 1970: RFC 3339 in JSON, short for people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Moment(pub i64);
+
+impl Moment {
+    fn timestamp(self) -> Timestamp {
+        let timestamp = Timestamp::from_millisecond(self.0 - self.0.rem_euclid(1000));
+        timestamp.unwrap_or(Timestamp::UNIX_EPOCH)
+    }
+
+    /// As it is shown elsewhere, with its seconds.
+    pub fn to_the_second(self) -> String {
+        let text = self.timestamp().to_string().replace('T', " ");
+        text.replace('Z', " UTC")
+    }
+
+    /// The day, as a form takes it.
+    pub fn day(self) -> String {
+        self.timestamp().to_string().chars().take(10).collect()
+    }
+}
+
+impl fmt::Display for Moment {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = self.timestamp().to_string();
+        let minutes = text.get(..16).unwrap_or(&text);
+        write!(out, "{} UTC", minutes.replace('T', " "))
+    }
+}
+
+impl Serialize for Moment {
+    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        out.collect_str(&self.timestamp())
+    }
+}
+
+/// An amount of money: in JSON a number with all its digits, which no float has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Decimal(pub Money);
+
+impl fmt::Display for Decimal {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(out)
+    }
+}
+
+impl Serialize for Decimal {
+    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        let number = RawValue::from_string(self.0.to_string()).map_err(S::Error::custom)?;
+        number.serialize(out)
+    }
+}
