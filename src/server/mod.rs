@@ -44,7 +44,7 @@ use web_service::WebService;
 pub use certificates::certificate_problems;
 
 use crate::admin::{self, Admin};
-use crate::config::{Config, ConsoleConfig, Listen, ServerConfig, StoreConfig};
+use crate::config::{ClientTimeouts, Config, ConsoleConfig, Listen, ServerConfig, StoreConfig};
 use crate::credentials::{CredentialRefresher, SourceFetcher};
 use crate::mock;
 use crate::proxy::{ConnectionAdmission, Gateway, HealthChecks, Listener, ModelDiscovery};
@@ -103,11 +103,7 @@ pub fn run(start: StartOptions) -> Result<()> {
     let mut server = Server::new_with_opt_and_conf(None, conf);
     server.bootstrap();
     let conf = server.configuration.clone();
-    let image_tasks = ImageTaskService {
-        queue: state.task_queue.clone(),
-        worker: Arc::new(state.gateway(&conf)),
-    };
-    server.add_service(background_service("image tasks", image_tasks));
+    add_image_tasks(&mut server, &state);
     let most = default_max_connections(open_files);
     let places = default_max_in_flight(open_files);
     state.runtime.state.set_default_places(places);
@@ -158,9 +154,7 @@ pub fn run(start: StartOptions) -> Result<()> {
     };
     server.add_service(background_service("reload", reload));
     if let Some(listener) = admin_listener {
-        let (router, timeouts) = (admin::router(admin), settings.timeouts);
-        let service = WebService::new("admin port", listener, router, timeouts, ADMIN_CONNECTIONS);
-        server.add_service(background_service("admin", service));
+        add_admin_port(&mut server, listener, admin, settings.timeouts);
     }
     if let Some(listener) = start.mock {
         let service = MockService::new(listener, mock::router());
@@ -170,6 +164,25 @@ pub fn run(start: StartOptions) -> Result<()> {
         shutdown_signal: Box::new(watcher),
     });
     Ok(())
+}
+
+fn add_image_tasks(server: &mut Server, state: &ProcessState) {
+    let image_tasks = ImageTaskService {
+        queue: state.task_queue.clone(),
+        worker: Arc::new(state.gateway(&server.configuration)),
+    };
+    server.add_service(background_service("image tasks", image_tasks));
+}
+
+fn add_admin_port(
+    server: &mut Server,
+    listener: TcpListener,
+    admin: Arc<Admin>,
+    timeouts: ClientTimeouts,
+) {
+    let router = admin::router(admin);
+    let service = WebService::new("admin port", listener, router, timeouts, ADMIN_CONNECTIONS);
+    server.add_service(background_service("admin", service));
 }
 
 /// The service that drains the gateway at its end.
