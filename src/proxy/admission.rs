@@ -75,7 +75,7 @@ impl Gateway {
             }
         };
         ctx.client.set_key(key.clone());
-        listener::set_has_key();
+        listener::set_owner(&key.share);
         if !matches!(endpoint, Endpoint::Model { .. }) {
             let shared = self.shared_limits.as_deref();
             access::count_request(shared, &key).await?;

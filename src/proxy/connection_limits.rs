@@ -1,15 +1,16 @@
-//! How many client connections may be open at once, in all and from one address. Where they run out, a connection that has shown
-//! no right key makes room for the next one.
+//! How many client connections may be open at once, in all and from one address. Where they run out, one makes room for the
+//! next: one that has shown no right key, or an idle one of the owner of keys that has most of them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
 use crate::access::client_network;
+use crate::runtime::OwnerShare;
 
 /// A refused connection is logged no more often than this.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
@@ -25,30 +26,32 @@ pub(super) struct MaxConnections {
 #[derive(Debug, Default)]
 pub(super) struct ConnectionLimits {
     open: Mutex<OpenConnections>,
+    /// Counts the moments at which connections become idle.
+    moments: AtomicU64,
 }
 
 #[derive(Debug, Default)]
 struct OpenConnections {
     total: u64,
     by_address: HashMap<IpAddr, u64>,
-    /// Numbers are given out in order: those of connections, and those of the moments at which they become idle.
     last_number: u64,
     /// The connections that are served and have shown no right key, by their numbers.
-    unknown: HashMap<u64, UnknownClient>,
-    /// Those of them that wait for a request, from the one that has waited for longest.
-    idle: BTreeMap<u64, Arc<ClientConnection>>,
-    idle_by_address: BTreeSet<(Option<IpAddr>, u64)>,
+    unknown: HashMap<u64, EvictionTurn>,
+    /// The same in the order in which they make room.
+    turns: BTreeMap<EvictionTurn, Arc<ClientConnection>>,
+    turns_by_address: BTreeSet<(Option<IpAddr>, EvictionTurn)>,
+    /// Those that have shown a right key, by their numbers.
+    known: HashMap<u64, Arc<ClientConnection>>,
     refused: u64,
     logged_at: Option<Instant>,
 }
 
-/// A connection that has shown no right key.
-#[derive(Debug, Default)]
-struct UnknownClient {
-    /// How many requests are served.
-    requests: u64,
-    /// Its place among those that wait for one.
-    idle_since: Option<u64>,
+/// The turn of a connection without a right key: those that wait for a request come first, and those before others that have
+/// waited, or been served, for longer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct EvictionTurn {
+    is_served: bool,
+    since: u64,
 }
 
 /// A connection of a client.
@@ -57,8 +60,11 @@ pub(super) struct ClientConnection {
     limits: Arc<ConnectionLimits>,
     address: Option<IpAddr>,
     number: u64,
-    /// A request had a right key.
-    has_key: AtomicBool,
+    /// Whose key the first request had that had a right one.
+    owner: OnceLock<Arc<OwnerShare>>,
+    /// How many requests are served.
+    requests: AtomicU64,
+    idle_since: AtomicU64,
     /// It has made room for another one, and does not count any more.
     is_evicted: AtomicBool,
     closing: Notify,
@@ -94,7 +100,9 @@ impl ConnectionLimits {
             limits: self.clone(),
             address,
             number: open.next_number(),
-            has_key: AtomicBool::new(false),
+            owner: OnceLock::new(),
+            requests: AtomicU64::new(0),
+            idle_since: AtomicU64::new(0),
             is_evicted: AtomicBool::new(false),
             closing: Notify::new(),
         })))
@@ -117,57 +125,90 @@ impl OpenConnections {
         max.per_address.is_some_and(|most| from_address >= most)
     }
 
-    /// Ends the connection that has waited for longest; `false`: none without a right key waits.
+    /// Ends a connection; `false`: all are those of requests with a right key.
     fn evict_any(&mut self) -> bool {
-        let oldest = self.idle.first_key_value().map(|(since, _)| *since);
-        self.evict(oldest)
+        let first = self.turns.first_key_value().map(|(turn, _)| *turn);
+        self.evict_unknown(first) || self.evict_known(|_| true)
     }
 
     /// The same among those from an address.
     fn evict_of(&mut self, address: Option<IpAddr>) -> bool {
-        let mut of_address = self.idle_by_address.range((address, 0)..);
-        let oldest = of_address.next().filter(|(found, _)| *found == address);
-        let oldest = oldest.map(|(_, since)| *since);
-        self.evict(oldest)
+        let least = EvictionTurn {
+            is_served: false,
+            since: 0,
+        };
+        let mut of_address = self.turns_by_address.range((address, least)..);
+        let first = of_address.next().filter(|(found, _)| *found == address);
+        let first = first.map(|(_, turn)| *turn);
+        self.evict_unknown(first) || self.evict_known(|connection| connection.address == address)
     }
 
-    fn evict(&mut self, idle_since: Option<u64>) -> bool {
-        let evicted = idle_since.and_then(|since| self.idle.remove(&since));
-        let (Some(connection), Some(since)) = (evicted, idle_since) else {
+    fn evict_unknown(&mut self, turn: Option<EvictionTurn>) -> bool {
+        let Some(connection) = turn.and_then(|turn| self.turns.get(&turn).cloned()) else {
             return false;
         };
-        self.idle_by_address.remove(&(connection.address, since));
-        self.unknown.remove(&connection.number);
-        connection.is_evicted.store(true, Ordering::Relaxed);
-        self.discount(connection.address);
-        connection.closing.notify_one();
+        self.evict(&connection);
         true
     }
 
-    /// A connection waits for its next request.
-    fn set_idle(&mut self, connection: &Arc<ClientConnection>) {
-        let since = self.next_number();
-        let client = self.unknown.get_mut(&connection.number);
-        if let Some(client) = client.filter(|client| client.requests == 0) {
-            client.idle_since = Some(since);
-            self.idle.insert(since, connection.clone());
-            self.idle_by_address.insert((connection.address, since));
+    /// Ends the longest idle connection of the owner that has most. All are looked at: it is done only where no place is left.
+    fn evict_known(&mut self, is_meant: impl Fn(&ClientConnection) -> bool) -> bool {
+        type OwnConnections<'o> = (u64, Option<(u64, &'o Arc<ClientConnection>)>);
+        let mut owners: HashMap<*const OwnerShare, OwnConnections<'_>> = HashMap::new();
+        for connection in self.known.values().filter(|found| is_meant(found)) {
+            let owner = connection.owner.get().map_or(std::ptr::null(), Arc::as_ptr);
+            let (count, oldest) = owners.entry(owner).or_default();
+            *count += 1;
+            let since = connection.idle_since.load(Ordering::Relaxed);
+            let is_older = oldest.is_none_or(|(before, _)| since < before);
+            if is_older && !connection.is_served() {
+                *oldest = Some((since, connection));
+            }
         }
+        let owners = owners.into_values();
+        let idle = owners.filter_map(|(count, oldest)| Some((count, oldest?.1)));
+        let Some((_, connection)) = idle.max_by_key(|(count, _)| *count) else {
+            return false;
+        };
+        let connection = connection.clone();
+        self.evict(&connection);
+        true
     }
 
-    fn set_busy(&mut self, connection: &ClientConnection) {
-        let client = self.unknown.get_mut(&connection.number);
-        let since = client.and_then(|client| client.idle_since.take());
-        if let Some(since) = since {
-            self.idle.remove(&since);
-            self.idle_by_address.remove(&(connection.address, since));
-        }
+    fn evict(&mut self, connection: &ClientConnection) {
+        self.forget(connection);
+        connection.is_evicted.store(true, Ordering::Relaxed);
+        self.discount(connection.address);
+        connection.closing.notify_one();
+    }
+
+    /// Gives a connection without a right key the last turn among those that wait, or that are served.
+    fn set_turn(&mut self, connection: &Arc<ClientConnection>) {
+        let turn = EvictionTurn {
+            is_served: connection.is_served(),
+            since: self.next_number(),
+        };
+        let Some(before) = self.unknown.insert(connection.number, turn) else {
+            // It has ended, or shown a key meanwhile.
+            self.unknown.remove(&connection.number);
+            return;
+        };
+        self.remove_turn(connection, before);
+        self.turns.insert(turn, connection.clone());
+        self.turns_by_address.insert((connection.address, turn));
+    }
+
+    fn remove_turn(&mut self, connection: &ClientConnection, turn: EvictionTurn) {
+        self.turns.remove(&turn);
+        self.turns_by_address.remove(&(connection.address, turn));
     }
 
     /// Forgets a connection that has shown a right key, or has ended.
     fn forget(&mut self, connection: &ClientConnection) {
-        self.set_busy(connection);
-        self.unknown.remove(&connection.number);
+        if let Some(turn) = self.unknown.remove(&connection.number) {
+            self.remove_turn(connection, turn);
+        }
+        self.known.remove(&connection.number);
     }
 
     fn discount(&mut self, address: Option<IpAddr>) {
@@ -210,31 +251,42 @@ impl ClientConnection {
     /// The connection is served from here on, and waits for its first request.
     pub(super) fn set_served(self: &Arc<Self>) {
         let mut open = self.limits.open();
-        open.unknown.insert(self.number, UnknownClient::default());
-        open.set_idle(self);
+        let turn = EvictionTurn {
+            is_served: false,
+            since: open.next_number(),
+        };
+        open.unknown.insert(self.number, turn);
+        open.set_turn(self);
     }
 
     /// Notes that a request is served until what is returned is dropped.
-    pub(super) fn serve_request(self: &Arc<Self>) -> Option<ActiveRequest> {
-        if self.has_key() {
-            return None;
+    pub(super) fn serve_request(self: &Arc<Self>) -> ActiveRequest {
+        let before = self.requests.fetch_add(1, Ordering::AcqRel);
+        if before == 0 && !self.has_key() {
+            self.limits.open().set_turn(self);
         }
-        let mut open = self.limits.open();
-        open.set_busy(self);
-        let client = open.unknown.get_mut(&self.number)?;
-        client.requests += 1;
-        Some(ActiveRequest(self.clone()))
+        ActiveRequest(self.clone())
+    }
+
+    /// Tells whether a request is served.
+    pub(super) fn is_served(&self) -> bool {
+        self.requests.load(Ordering::Acquire) > 0
     }
 
     /// Tells whether a request had a right key.
     pub(super) fn has_key(&self) -> bool {
-        self.has_key.load(Ordering::Relaxed)
+        self.owner.get().is_some()
     }
 
-    /// Notes that a request had a right key: the connection is not ended for others.
-    pub(super) fn set_has_key(&self) {
-        if !self.has_key.swap(true, Ordering::Relaxed) {
-            self.limits.open().forget(self);
+    /// Notes that a request had a right key of this owner: the connection is not ended while one is served.
+    pub(super) fn set_owner(self: &Arc<Self>, owner: &Arc<OwnerShare>) {
+        if self.has_key() || self.owner.set(owner.clone()).is_err() {
+            return;
+        }
+        let mut open = self.limits.open();
+        open.forget(self);
+        if !self.is_evicted.load(Ordering::Relaxed) {
+            open.known.insert(self.number, self.clone());
         }
     }
 
@@ -252,11 +304,13 @@ impl ConnectionPermit {
 
 impl Drop for ActiveRequest {
     fn drop(&mut self) {
-        let mut open = self.0.limits.open();
-        if let Some(client) = open.unknown.get_mut(&self.0.number) {
-            client.requests = client.requests.saturating_sub(1);
+        let connection = &self.0;
+        let moment = connection.limits.moments.fetch_add(1, Ordering::Relaxed);
+        connection.idle_since.store(moment, Ordering::Relaxed);
+        let before = connection.requests.fetch_sub(1, Ordering::AcqRel);
+        if before == 1 && !connection.has_key() {
+            connection.limits.open().set_turn(connection);
         }
-        open.set_idle(&self.0);
     }
 }
 
@@ -271,87 +325,4 @@ impl Drop for ConnectionPermit {
 }
 
 #[cfg(test)]
-mod tests {
-    use futures_util::FutureExt as _;
-
-    use super::*;
-
-    fn peer(address: &str) -> Option<SocketAddr> {
-        Some(SocketAddr::new(address.parse().expect("an address"), 1))
-    }
-
-    const MAX: MaxConnections = MaxConnections {
-        total: 3,
-        per_address: Some(2),
-    };
-
-    #[test]
-    fn a_connection_counts_until_it_ends() {
-        let limits = Arc::new(ConnectionLimits::default());
-        let first = limits.admit(peer("10.0.0.1"), MAX).expect("the first");
-        let second = limits.admit(peer("::ffff:10.0.0.1"), MAX);
-        assert!(second.is_some());
-        assert!(limits.admit(peer("10.0.0.1"), MAX).is_none());
-        let third = limits.admit(peer("2001:db8::1"), MAX);
-        assert!(third.is_some() && limits.admit(peer("10.0.0.2"), MAX).is_none());
-        drop(first);
-        assert!(limits.admit(peer("10.0.0.1"), MAX).is_some());
-        drop((second, third));
-        assert_eq!(limits.open().total, 0);
-        assert!(limits.open().by_address.is_empty());
-    }
-
-    fn is_evicted(permit: &ConnectionPermit) -> bool {
-        permit.connection().evicted().now_or_never().is_some()
-    }
-
-    #[test]
-    fn the_longest_idle_connection_without_a_right_key_makes_room() {
-        let limits = Arc::new(ConnectionLimits::default());
-        let admit = |address| {
-            let permit = limits.admit(peer(address), MAX)?;
-            permit.connection().set_served();
-            Some(permit)
-        };
-        let [first, second, third] =
-            ["10.0.0.1", "10.0.0.2", "10.0.0.3"].map(|address| admit(address).expect("room"));
-        // The first one asks again, and waits for a shorter time than the second.
-        drop(first.connection().serve_request());
-        let fourth = admit("10.0.0.4").expect("room");
-        assert!(is_evicted(&second) && !is_evicted(&first) && !is_evicted(&third));
-        // One that has a key, and one that is served, stay.
-        third.connection().set_has_key();
-        let served = fourth.connection().serve_request();
-        let fifth = admit("10.0.0.5").expect("room");
-        assert!(is_evicted(&first));
-        fifth.connection().set_has_key();
-        assert!(admit("10.0.0.6").is_none());
-        drop(served);
-        let sixth = admit("10.0.0.6").expect("room");
-        assert!(is_evicted(&fourth) && !is_evicted(&third) && !is_evicted(&fifth));
-        assert!(third.connection().serve_request().is_none());
-        drop((first, second, third, fourth, fifth, sixth));
-        let open = limits.open();
-        assert_eq!((open.total, open.by_address.len()), (0, 0));
-        assert!(open.unknown.is_empty() && open.idle.is_empty());
-        assert!(open.idle_by_address.is_empty());
-    }
-
-    #[test]
-    fn an_address_makes_room_for_itself() {
-        let limits = Arc::new(ConnectionLimits::default());
-        let admit = |address| {
-            let permit = limits.admit(peer(address), MAX)?;
-            permit.connection().set_served();
-            Some(permit)
-        };
-        let [other, first, second] =
-            ["10.0.0.9", "10.0.0.1", "10.0.0.1"].map(|address| admit(address).expect("room"));
-        let third = admit("10.0.0.1").expect("room");
-        assert!(is_evicted(&first) && !is_evicted(&other) && !is_evicted(&second));
-        assert_eq!(limits.open().total, 3);
-        second.connection().set_has_key();
-        third.connection().set_has_key();
-        assert!(admit("10.0.0.1").is_none());
-    }
-}
+mod tests;

@@ -33,7 +33,7 @@ use super::connection_limits::{
 use super::gateway::Gateway;
 use super::timer::ReusableTimer;
 use crate::metrics::Metrics;
-use crate::runtime::Runtime;
+use crate::runtime::{OwnerShare, Runtime};
 
 /// What a connection of HTTP/2 begins with in the clear. There is more of it, but a request of
 /// HTTP/1.0 may be no longer.
@@ -81,14 +81,13 @@ pub(super) fn return_timer(timer: ReusableTimer) {
 
 /// Notes that the connection serves a request.
 fn serve_request() -> Option<ActiveRequest> {
-    let served = CLIENT.try_with(|client| client.serve_request());
-    served.ok().flatten()
+    CLIENT.try_with(|client| client.serve_request()).ok()
 }
 
-/// Notes that a request of this connection has a right key.
-pub(super) fn set_has_key() {
+/// Notes that a request of this connection has a right key, and whose.
+pub(super) fn set_owner(owner: &Arc<OwnerShare>) {
     // The requests of image tasks have no connection.
-    let _ = CLIENT.try_with(|client| client.set_has_key());
+    let _ = CLIENT.try_with(|client| client.set_owner(owner));
 }
 
 /// Tells whether no request of this connection has had a right key.
@@ -247,14 +246,16 @@ impl ServerApp for Listener {
 /// Serves a connection, until it ends or has to make room for another one.
 async fn serve_until_evicted<T>(client: &ClientConnection, serving: impl Future<Output = T>) {
     let (mut serving, mut evicted) = (pin!(serving), pin!(client.evicted()));
+    let mut is_evicted = false;
     poll_fn(|context| {
         if serving.as_mut().poll(context).is_ready() {
             return Poll::Ready(());
         }
-        // One with a right key stays.
-        match client.has_key() {
-            true => Poll::Pending,
-            false => evicted.as_mut().poll(context),
+        is_evicted = is_evicted || evicted.as_mut().poll(context).is_ready();
+        // A request with a right key that has come at this very moment is answered first.
+        match is_evicted && !(client.has_key() && client.is_served()) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
         }
     })
     .await;

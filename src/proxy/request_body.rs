@@ -22,13 +22,38 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 const SMALL_ANSWER: usize = 16 << 10;
 
 /// Why a body was not read.
-pub(super) enum BodyError {
+enum BodyError {
     Invalid(ApiError),
     ClientGone(Box<Error>),
 }
 
+/// Reads the body of a request. How long the client takes for it is not the gateway's time.
+pub(super) async fn receive(
+    session: &mut ServerSession,
+    ctx: &mut RequestContext,
+    operation: Operation,
+) -> Result<(), Box<Error>> {
+    let before = ctx.client.elapsed();
+    let body = match read(session, ctx, operation).await {
+        Ok(body) => body,
+        Err(BodyError::ClientGone(error)) => return Err(error),
+        Err(BodyError::Invalid(api_error)) => return Err(ctx.set_error(api_error)),
+    };
+    let wait = ctx.client.elapsed().saturating_sub(before);
+    ctx.response.add_wait(wait);
+    let rewritten = match operation {
+        Operation::Passthrough(endpoint) => endpoint.rewrite_body(&body),
+        _ => ctx.client.codec().rewrite_body(&body),
+    };
+    ctx.route.body = match rewritten {
+        Ok(rewritten) => rewritten.map_or(body, Bytes::from),
+        Err(api_error) => return Err(ctx.set_error(api_error)),
+    };
+    Ok(())
+}
+
 /// Reads the whole body within its limits of size and time.
-pub(super) async fn read(
+async fn read(
     session: &mut ServerSession,
     ctx: &mut RequestContext,
     operation: Operation,

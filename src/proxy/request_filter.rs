@@ -11,7 +11,7 @@ use super::context::RequestContext;
 use super::endpoint::{self, Endpoint};
 use super::gateway::Gateway;
 use super::plain_body::{add_missing, take_headers, to_plain_body};
-use super::request_body::{self, BodyError};
+use super::request_body;
 use super::{
     admission, billing, cloud_path, cors, image_tasks, large_body, local, model_suffix, own_key,
     request_framing,
@@ -71,9 +71,11 @@ impl Gateway {
             }
             Err(api_error) => return Err(ctx.set_error(api_error)),
         };
-        if let Some(key) = ctx.client.key() {
-            ctx.route.body_memory = self.runtime.state.body_memory(&key.share);
-        }
+        let state = &self.runtime.state;
+        ctx.route.body_memory = match ctx.client.key() {
+            Some(key) => state.body_memory(&key.share),
+            None => state.keyless_memory(),
+        };
         let Endpoint::Model {
             operation,
             model,
@@ -84,22 +86,7 @@ impl Gateway {
         else {
             return self.answer_locally(session, ctx, &endpoint).await;
         };
-        let before = ctx.client.elapsed();
-        let body = match request_body::read(session, ctx, *operation).await {
-            Ok(body) => body,
-            Err(BodyError::ClientGone(error)) => return Err(error),
-            Err(BodyError::Invalid(api_error)) => return Err(ctx.set_error(api_error)),
-        };
-        let wait = ctx.client.elapsed().saturating_sub(before);
-        ctx.response.add_wait(wait);
-        let rewritten = match operation {
-            Operation::Passthrough(endpoint) => endpoint.rewrite_body(&body),
-            _ => ctx.client.codec().rewrite_body(&body),
-        };
-        ctx.route.body = match rewritten {
-            Ok(rewritten) => rewritten.map_or(body, Bytes::from),
-            Err(api_error) => return Err(ctx.set_error(api_error)),
-        };
+        request_body::receive(session, ctx, *operation).await?;
         let headers = match has_headers_in_body {
             true => take_headers(ctx, *operation, *bedrock_stream),
             false => Ok(Vec::new()),

@@ -18,6 +18,8 @@ pub struct RuntimeState {
     healths: StateMap<(String, String), Health>,
     limiters: StateMap<String, KeyLimiter>,
     shares: StateMap<String, OwnerShare>,
+    /// Of all clients without a key.
+    keyless: Arc<OwnerShare>,
     accounts: StateMap<String, Account>,
     credentials: FetchedCredentials,
     discovered: StateMap<String, DiscoveredModels>,
@@ -101,6 +103,11 @@ impl RuntimeState {
     /// The memory of one more body, of a request of this owner.
     pub fn body_memory(&self, owner: &Arc<OwnerShare>) -> BodyMemoryShare {
         BodyMemoryShare::new(self.body_memory.clone(), owner.clone())
+    }
+
+    /// The memory of the body of a response to a client without a key: all of these together are one owner.
+    pub fn keyless_memory(&self) -> BodyMemoryShare {
+        self.body_memory(&self.keyless)
     }
 
     /// Called when a snapshot has been replaced.

@@ -92,8 +92,10 @@ pub fn run(start: StartOptions) -> Result<()> {
         TcpListener::bind(listen.addr)
             .with_context(|| cannot_listen(listen.addr, "server.listen"))?;
     }
-    let admin_listener = settings.admin.map(|addr| listener(addr, "server.admin"));
-    let admin_listener = admin_listener.transpose()?;
+    let admin_listener = settings
+        .admin
+        .map(|addr| listener(addr, "server.admin"))
+        .transpose()?;
     let console = open_console(&start.config)?;
     let state = ProcessState::open(start.config)?;
     log_proxies(&state.runtime);
@@ -105,26 +107,14 @@ pub fn run(start: StartOptions) -> Result<()> {
     let conf = server.configuration.clone();
     add_image_tasks(&mut server, &state);
     let most = default_max_connections(open_files);
-    let places = default_max_in_flight(open_files);
-    state.runtime.state.set_default_places(places);
+    let runtime_state = &state.runtime.state;
+    runtime_state.set_default_places(default_max_in_flight(open_files));
     let admission = ConnectionAdmission::new(state.runtime.clone(), most);
     let gateway = state.gateway(&conf);
     let (service, mut certificates) = public_service(gateway, &conf, &settings.listen, admission)?;
     server.add_service(service);
-    if let Some((console, store, listener)) = console {
-        let Listen { addr, tls } = &console.listen;
-        let tls = tls
-            .as_ref()
-            .map(|files| certificates.acceptor(*addr, files));
-        let service = ConsoleService {
-            tls: tls.transpose()?,
-            console,
-            store,
-            runtime: state.runtime.clone(),
-            listener: listener.into(),
-            timeouts: settings.timeouts,
-            max_connections: browsers,
-        };
+    if let Some(console) = console {
+        let service = console_service(console, &state, &mut certificates, &settings, browsers)?;
         server.add_service(background_service("console", service));
     }
     let admin = Arc::new(Admin::new(
@@ -137,12 +127,12 @@ pub fn run(start: StartOptions) -> Result<()> {
         remove_at_exit: start.remove_at_exit,
         ..lifecycle(&state, admin.clone(), &settings)
     };
+    server.add_service(background_service("lifecycle", lifecycle));
     let watcher = ShutdownWatcher {
         signals: signals.clone(),
         admin: admin.clone(),
         delay: settings.shutdown_delay,
     };
-    server.add_service(background_service("lifecycle", lifecycle));
     add_upstream_services(&mut server, &state.runtime);
     let reload = Reload {
         runtime: state.runtime.clone(),
@@ -164,6 +154,29 @@ pub fn run(start: StartOptions) -> Result<()> {
         shutdown_signal: Box::new(watcher),
     });
     Ok(())
+}
+
+/// The console, with as many connections as it may have.
+fn console_service(
+    (console, store, listener): (ConsoleConfig, StoreConfig, TcpListener),
+    state: &ProcessState,
+    certificates: &mut Certificates,
+    settings: &ServerConfig,
+    max_connections: usize,
+) -> Result<ConsoleService> {
+    let Listen { addr, tls } = &console.listen;
+    let tls = tls
+        .as_ref()
+        .map(|files| certificates.acceptor(*addr, files));
+    Ok(ConsoleService {
+        tls: tls.transpose()?,
+        console,
+        store,
+        runtime: state.runtime.clone(),
+        listener: listener.into(),
+        timeouts: settings.timeouts,
+        max_connections,
+    })
 }
 
 fn add_image_tasks(server: &mut Server, state: &ProcessState) {

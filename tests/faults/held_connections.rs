@@ -141,15 +141,33 @@ async fn hold(gateway: &Gateway, path: &str, key: &str) -> TcpStream {
 
 const LIMITS: [&str; 2] = ["max_connections: 3", "max_connections_per_address: 3"];
 
+/// A connection with a stream of a right key that does not end.
+async fn hold_stream(gateway: &Gateway) -> TcpStream {
+    let body = r#"{"model":"same-chat","stream":true,"messages":[{"role":"user","content":"one two mock:wait=go"}]}"#;
+    let mut stream = connect(gateway.address).await;
+    let request = format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: h\r\nauthorization: Bearer {KEY}\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    stream
+        .write_all(request.as_bytes())
+        .await
+        .expect("it is sent");
+    let mut begin = [0; 12];
+    stream.read_exact(&mut begin).await.expect("a response");
+    assert_eq!(&begin, b"HTTP/1.1 200");
+    stream
+}
+
 #[tokio::test]
-async fn held_connections_leave_room_for_the_admin_port_and_end_at_a_limit() {
+async fn connections_end_at_a_limit_and_leave_room_for_the_admin_port() {
     let mock = Mock::start();
     for limit in LIMITS {
         let gateway = start(&mock, &format!("timeouts: {{header: 1h}}, {limit}"));
-        let key = format!("authorization: Bearer {KEY}\r\n");
         let mut held = Vec::new();
         for _ in 0..3 {
-            held.push(hold(&gateway, "/v1/models", &key).await);
+            held.push(hold_stream(&gateway).await);
         }
         assert_closed(connect(gateway.address).await, b"").await;
         let health = new_client().get(gateway.admin_url("/healthz")).send().await;
@@ -159,6 +177,48 @@ async fn held_connections_leave_room_for_the_admin_port_and_end_at_a_limit() {
             status(&gateway).await == Some(200)
         })
         .await;
+    }
+}
+
+#[tokio::test]
+async fn idle_connections_of_right_keys_make_room_for_others() {
+    let mock = Mock::start();
+    for limit in LIMITS {
+        let gateway = start(&mock, &format!("timeouts: {{header: 1h}}, {limit}"));
+        let key = format!("authorization: Bearer {KEY}\r\n");
+        let mut held = Vec::new();
+        for _ in 0..3 {
+            held.push(hold(&gateway, "/v1/models", &key).await);
+        }
+        assert_eq!(status(&gateway).await, Some(200), "{limit}");
+        let mut rest = Vec::new();
+        let closed = timeout(TIMEOUT, held[0].read_to_end(&mut rest)).await;
+        assert!(closed.is_ok(), "{limit}: it is still open");
+    }
+}
+
+#[tokio::test]
+async fn busy_connections_without_a_right_key_make_room_for_others() {
+    let mock = Mock::start();
+    for limit in LIMITS {
+        let gateway = start(&mock, &format!("timeouts: {{header: 1h}}, {limit}"));
+        let mut held = Vec::new();
+        for _ in 0..3 {
+            // The body never comes.
+            let mut stream = connect(gateway.address).await;
+            let request =
+                "POST /v1/chat/completions HTTP/1.1\r\nhost: h\r\ncontent-length: 100\r\n\r\n";
+            stream
+                .write_all(request.as_bytes())
+                .await
+                .expect("it is sent");
+            // Until it is served, it does not count.
+            assert!(stream.read_u8().await.is_ok(), "{limit}");
+            held.push(stream);
+        }
+        for _ in 0..5 {
+            assert_eq!(status(&gateway).await, Some(200), "{limit}");
+        }
     }
 }
 
