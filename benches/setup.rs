@@ -11,10 +11,10 @@ use crate::formats::{FORMATS, Format, KEY};
 use crate::process::Process;
 
 /// Limits so high that no run reaches them, although every request counts towards them.
-const LIMITS: &str = "limits: {requests_per_minute: 1000000000, \
+const LIMITS: &str = ", limits: {requests_per_minute: 1000000000, \
     tokens_per_minute: 1000000000000000, concurrency: 1000000}";
 
-const SPENDING_CAP: &str = "spending_cap: 999999999, ";
+const SPENDING_CAP: &str = ", spending_cap: 999999999";
 
 const PRICING: &str = "pricing: {input: 1.25, output: 10, cached_input: 0.125}, ";
 
@@ -36,6 +36,8 @@ pub struct ConfigOptions {
     /// The number of further upstreams, to which the further models are assigned in turn.
     pub extra_upstreams: usize,
     pub stores_conversations: bool,
+    /// Keys have limits of requests, tokens and concurrency.
+    pub has_limits: bool,
     /// Keys have a spending cap, and models have prices.
     pub has_costs: bool,
 }
@@ -49,6 +51,7 @@ impl ConfigOptions {
         extra_models: 0,
         extra_upstreams: 0,
         stores_conversations: false,
+        has_limits: true,
         has_costs: true,
     };
 }
@@ -72,7 +75,8 @@ impl TestSetup {
         } else {
             ("", "")
         };
-        let mut keys = format!("  - {{name: bench, secret: {KEY}, {cap}{LIMITS}}}\n");
+        let limits = if options.has_limits { LIMITS } else { "" };
+        let mut keys = format!("  - {{name: bench, secret: {KEY}{cap}{limits}}}\n");
         let (mut upstreams, mut models) = (String::new(), String::new());
         let mut add_upstream = |name: &str, format: Format| {
             let (format, base) = (format.name(), format.base_path());
@@ -99,7 +103,7 @@ impl TestSetup {
         }
         for number in 0..options.extra_models {
             let name = extra_name(number);
-            keys += &format!("  - {{name: {name}, secret: key-of-{name}, {cap}{LIMITS}}}\n");
+            keys += &format!("  - {{name: {name}, secret: key-of-{name}{cap}{limits}}}\n");
             add_model(&name, &[extra_name(number % options.extra_upstreams)]);
         }
         format!(

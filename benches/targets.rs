@@ -20,7 +20,15 @@ pub const CONFIG_OPTIONS: ConfigOptions = ConfigOptions {
     extra_models: 0,
     extra_upstreams: 0,
     stores_conversations: true,
+    has_limits: true,
     has_costs: true,
+};
+
+/// The same with a key that has nothing to count.
+const UNLIMITED: ConfigOptions = ConfigOptions {
+    has_limits: false,
+    has_costs: false,
+    ..CONFIG_OPTIONS
 };
 
 /// The title of the bare proxy that has the gateway's allocator.
@@ -42,6 +50,8 @@ pub struct Targets {
     /// `None` if it is not installed.
     pub nginx: Option<Target>,
     pub omniglot: Target,
+    /// Its key has no limits and no spending cap, its models have no prices.
+    pub omniglot_unlimited: Target,
 }
 
 impl Targets {
@@ -49,6 +59,7 @@ impl Targets {
     pub async fn start(options: &RunOptions, name: &str) -> Result<Self> {
         let directory = options.create_directory(name)?;
         let directory = directory.as_path();
+        let unlimited = options.create_directory(&format!("{name}-unlimited"))?;
         let mock = start_mock(directory).await?;
         let upstream = mock.address;
         let nginx = match nginx::find_program() {
@@ -63,6 +74,7 @@ impl Targets {
             bare: start_bare(upstream, directory).await?,
             bare_mimalloc: start_bare_mimalloc(&options.bare_mimalloc, upstream, directory).await?,
             omniglot: start_omniglot(upstream, directory, &CONFIG_OPTIONS, "").await?,
+            omniglot_unlimited: start_omniglot(upstream, &unlimited, &UNLIMITED, "").await?,
             nginx,
             mock,
         })

@@ -20,6 +20,7 @@ const ONE_MODEL: ConfigOptions = ConfigOptions {
     extra_models: 0,
     extra_upstreams: 0,
     stores_conversations: true,
+    has_limits: true,
     has_costs: true,
 };
 

@@ -13,6 +13,9 @@ use crate::table::{format_number, new_table};
 use crate::targets::{BARE_MIMALLOC, Target, Targets};
 use crate::workload::{Request, Workload};
 
+/// The title of the gateway whose key has no limits, no cap and no prices.
+const UNLIMITED: &str = "omniglot, key without limits";
+
 /// The results of all variants with upstreams of one format.
 struct UpstreamGroup {
     upstream: Format,
@@ -20,6 +23,8 @@ struct UpstreamGroup {
     bare: Rounds,
     bare_mimalloc: Rounds,
     nginx: Option<Rounds>,
+    /// The same format on both sides, and a key without limits and cap.
+    unlimited: Rounds,
     /// The client's format, and its results.
     omniglot: Vec<(Format, Rounds)>,
 }
@@ -109,6 +114,7 @@ async fn measure_groups(
             variant("direct", &targets.mock, upstream),
             variant("bare pingora", &targets.bare, upstream),
             variant(BARE_MIMALLOC, &targets.bare_mimalloc, upstream),
+            variant(UNLIMITED, &targets.omniglot_unlimited, upstream),
         ];
         let nginx = targets.nginx.as_ref();
         variants.extend(nginx.map(|target: &Target| variant("nginx", target, upstream)));
@@ -117,7 +123,9 @@ async fn measure_groups(
         let omniglot = results.split_off(results.len() - FORMATS.len());
         let mut results = results.into_iter();
         let mut next = || results.next();
-        let (Some(direct), Some(bare), Some(bare_mimalloc)) = (next(), next(), next()) else {
+        let (Some(direct), Some(bare), Some(bare_mimalloc), Some(unlimited)) =
+            (next(), next(), next(), next())
+        else {
             anyhow::bail!("a variant without results");
         };
         groups.push(UpstreamGroup {
@@ -126,6 +134,7 @@ async fn measure_groups(
             bare,
             bare_mimalloc,
             nginx: next(),
+            unlimited,
             omniglot: FORMATS.into_iter().zip(omniglot).collect(),
         });
     }
@@ -198,11 +207,12 @@ fn report(workload: &Workload, connections: u16, groups: &[UpstreamGroup]) {
             ("bare pingora", Some(&group.bare)),
             (BARE_MIMALLOC, Some(&group.bare_mimalloc)),
             ("nginx", group.nginx.as_ref()),
+            (UNLIMITED, Some(&group.unlimited)),
         ];
         for (title, rounds) in variants {
             let Some(rounds) = rounds else { continue };
             // The mock is not a proxy: its CPU time is for orientation.
-            let is_compared = ["nginx", BARE_MIMALLOC].contains(&title);
+            let is_compared = ["nginx", BARE_MIMALLOC, UNLIMITED].contains(&title);
             let ratio = is_compared.then(|| rounds.cpu_ratio(&group.bare).median);
             references.add_row([
                 title.to_owned(),
