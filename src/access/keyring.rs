@@ -250,7 +250,7 @@ impl Keyring {
     async fn open_accounts(&self, runtime: &Runtime) -> Result<(), StoreError> {
         let snapshot = runtime.snapshot();
         let mut pending: Vec<Arc<Key>> = snapshot.keys.values().cloned().collect();
-        pending.extend(self.all_cached());
+        pending.extend(self.cached_keys());
         pending.retain(|key| !key.account.is_loaded());
         if pending.is_empty() || !self.journal.has_flushed_previous() {
             return Ok(());
@@ -283,14 +283,6 @@ impl Keyring {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn all_cached(&self) -> Vec<Arc<Key>> {
-        let keys = self.cache();
-        keys.by_hash
-            .values()
-            .map(|cached| cached.key.clone())
-            .collect()
-    }
-
     /// The keys that were used, each once.
     pub fn cached_keys(&self) -> Vec<Arc<Key>> {
         let cache = self.cache();
@@ -303,7 +295,7 @@ impl Keyring {
 
     /// Called after a reload: the config may have new keys, or keys that shadow those of the store.
     pub fn on_reload(&self, snapshot: &Snapshot) {
-        for key in self.all_cached() {
+        for key in self.cached_keys() {
             if snapshot.key_names.contains(&key.name) {
                 warn_shadowed(&key.name);
             }

@@ -66,18 +66,6 @@ pub(super) fn run(options: &UsageOptions, file: ConfigFile) -> Result<ExitCode> 
     Ok(ExitCode::SUCCESS)
 }
 
-const COLUMNS: [&str; 9] = [
-    "requests",
-    "estimated",
-    "input",
-    "cached",
-    "cache_written",
-    "output",
-    "thinking",
-    "images",
-    "cost",
-];
-
 fn values(sum: &UsageSum) -> [String; 9] {
     [
         sum.requests.to_string(),
@@ -93,7 +81,7 @@ fn values(sum: &UsageSum) -> [String; 9] {
 }
 
 fn table(name: &str, sums: &[(String, UsageSum)]) -> String {
-    let columns: Vec<&str> = std::iter::once(name).chain(COLUMNS).collect();
+    let columns: Vec<&str> = std::iter::once(name).chain(UsageSum::COLUMNS).collect();
     let mut table = plain_table(&columns);
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
@@ -108,7 +96,9 @@ fn table(name: &str, sums: &[(String, UsageSum)]) -> String {
 }
 
 fn csv(name: &str, sums: &[(String, UsageSum)]) -> String {
-    let head = std::iter::once(name).chain(COLUMNS).collect::<Vec<_>>();
+    let head = std::iter::once(name)
+        .chain(UsageSum::COLUMNS)
+        .collect::<Vec<_>>();
     let mut lines = vec![head.join(",")];
     for (of, sum) in sums {
         let quoted = if of.contains(['"', ',']) {
@@ -126,7 +116,7 @@ fn csv(name: &str, sums: &[(String, UsageSum)]) -> String {
 fn json(name: &str, sums: &[(String, UsageSum)]) -> Result<String> {
     let lines = sums.iter().map(|(of, sum)| {
         let of = serde_json::to_string(of).context("the name cannot be written")?;
-        let numbers = COLUMNS.iter().zip(values(sum));
+        let numbers = UsageSum::COLUMNS.iter().zip(values(sum));
         let numbers = numbers.map(|(column, number)| format!(",\"{column}\":{number}"));
         Ok(format!(
             "{{\"{name}\":{of}{}}}",

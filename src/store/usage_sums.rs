@@ -15,7 +15,7 @@ use crate::model::{Money, UsageRecord};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct UsageSum {
     pub requests: u64,
-    /// Of these, how many were not from_column by an upstream alone.
+    /// Of these, how many were not counted by an upstream alone.
     pub estimated: u64,
     pub input: u64,
     pub cached: u64,
@@ -24,6 +24,21 @@ pub struct UsageSum {
     pub thinking: u64,
     pub images: u64,
     pub cost: Money,
+}
+
+impl UsageSum {
+    /// The names of the fields, in their order, for tables.
+    pub const COLUMNS: [&str; 9] = [
+        "requests",
+        "estimated",
+        "input",
+        "cached",
+        "cache_written",
+        "output",
+        "thinking",
+        "images",
+        "cost",
+    ];
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -15,6 +15,7 @@ use crate::console::operations::usage::{self, UsageInput};
 use crate::console::refusal::Refusal;
 use crate::console::texts::fill;
 use crate::console::views::{AccountView, NamedUsage, UsageSumView, UsageView};
+use crate::store::UsageSum;
 
 pub const SECTION: &str = "usage";
 
@@ -199,19 +200,6 @@ pub struct CsvGrouping {
     by: String,
 }
 
-/// The columns behind the name.
-const COLUMNS: [&str; 9] = [
-    "requests",
-    "estimated",
-    "input",
-    "cached",
-    "cache_written",
-    "output",
-    "thinking",
-    "images",
-    "cost",
-];
-
 pub async fn download(
     visit: Visit,
     Query(input): Query<UsageInput>,
@@ -226,7 +214,7 @@ pub async fn download(
         "key" => ("key", &usage.keys),
         _ => ("day", &usage.days),
     };
-    let mut text = csv::line(std::iter::once(by).chain(COLUMNS));
+    let mut text = csv::line(std::iter::once(by).chain(UsageSum::COLUMNS));
     for line in lines {
         text += &csv_line(line);
     }
