@@ -13,6 +13,7 @@ use super::embedding_codec::EmbeddingCodec;
 use super::field_placement::VersionFields;
 use super::header_fields::HeaderFields;
 use super::json_bytes::to_json_string;
+use super::kept_ids::KeptIds;
 use super::media_kind::{may_be_image, may_be_text};
 use super::request_findings::RequestFindings;
 use super::request_options::{
@@ -125,6 +126,10 @@ pub trait Passthrough {
     /// Decodes only the fields of a request that routing and the reservation of its cost need. They
     /// decide access and money, so a field that parsers may read in two ways is refused.
     fn decode_routing_fields<'a>(&self, body: &'a [u8]) -> Result<RoutingFields<'a>, ApiError>;
+    /// Finds the ids in a request by which an upstream of the format puts in what it keeps.
+    fn kept_ids(&self, _body: &[u8]) -> KeptIds {
+        KeptIds::default()
+    }
     /// Returns the edits, in order, that limit the output of a request which sets no limit of its own;
     /// none in formats without such a limit.
     fn limit_output(

@@ -9,15 +9,13 @@ use crate::model::{ApiError, FieldLocation};
 /// Encodes and decodes what a format has for responses that the server stores.
 pub trait ConversationCodec: Sync {
     /// Decodes the items that a request adds to its conversation.
-    fn request_items(&self, added: &[u8]) -> Result<ConversationItems, ApiError>;
+    fn request_items(&self, added: &Bytes) -> Result<ConversationItems, ApiError>;
     /// Encodes the request as if the client had sent the whole conversation.
-    fn resume(&self, body: &[u8], before: &[ConversationItems]) -> Result<Bytes, ApiError>;
+    fn resume(&self, body: &Bytes, before: &[ConversationItems]) -> Result<Bytes, ApiError>;
     /// Decodes the id of a response, and no more of it.
     fn response_id(&self, response: &[u8]) -> Option<String>;
     /// Decodes the items that a response adds to its conversation.
     fn response_items(&self, response: &Bytes) -> Option<ConversationItems>;
-    /// Decodes the references to stored items among the items that a request adds, in their order.
-    fn item_references(&self, body: &[u8], added: Range<usize>) -> Vec<ItemReference>;
     /// Returns the id of the response that an item is of, where the id of the item tells it.
     fn response_of_item(&self, item_id: &str) -> Option<String>;
     /// Decodes the items of a response, each with its id.

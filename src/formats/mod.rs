@@ -23,6 +23,7 @@ mod ids;
 mod images;
 mod images_only;
 mod json_bytes;
+mod kept_ids;
 mod keyed_queue;
 mod media_kind;
 mod media_url;
@@ -72,6 +73,7 @@ pub use header_fields::HeaderFields;
 pub(crate) use ids::call_id;
 pub use images::{image_media_type, image_urls};
 pub use json_bytes::to_json_string;
+pub use kept_ids::{KeptIds, KeptKind, KeptMention};
 pub use messages::{
     AWS_ERROR_TYPE, BedrockStream, counting_model, decode_aws_error, decode_bedrock_count,
     encode_aws_error, encode_bedrock_count, encode_bedrock_events, encode_bedrock_token_count,

@@ -42,6 +42,8 @@ pub struct ResponseObserver {
     pub(super) reply: Option<(String, i64)>,
     /// The ids of its items, each in a line, in formats where a request can refer to them.
     item_ids: String,
+    /// Among them are ids of what the upstream keeps in any case, such as containers.
+    has_resources: bool,
 }
 
 /// The most bytes of these ids; items beyond them cannot be referred to.
@@ -99,6 +101,20 @@ impl ResponseObserver {
     /// The ids of its items, in formats where a request can refer to them.
     pub fn item_ids(&self) -> impl Iterator<Item = &str> {
         self.item_ids.lines()
+    }
+
+    /// Tells whether the upstream keeps something of these ids, whether or not it stores the response.
+    pub const fn has_resources(&self) -> bool {
+        self.has_resources
+    }
+
+    /// Notes the id of a container or of audio, which the upstream keeps for later requests.
+    pub(super) fn observe_resource(&mut self, id: &str) {
+        // Each piece of a stream may have it.
+        if self.item_ids.lines().next_back() != Some(id) {
+            self.observe_item(id);
+            self.has_resources = true;
+        }
     }
 
     /// Notes the id of an item.

@@ -16,6 +16,7 @@ mod segment_writer;
 mod usage_journal;
 
 pub use flusher::{Flusher, run_background};
+pub use log_limiter::LogLimiter;
 pub use usage_journal::{Journal, JournalStatus, UsageSink};
 
 #[cfg(test)]

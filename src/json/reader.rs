@@ -187,6 +187,21 @@ impl<'a> JsonReader<'a> {
         Ok(())
     }
 
+    /// Decodes the elements of an array that has lost its brackets.
+    pub fn elements(
+        &mut self,
+        mut item: impl FnMut(&mut JsonReader<'a>) -> DecodeResult,
+    ) -> DecodeResult {
+        let mut first = true;
+        while self.peek().is_some() {
+            if !std::mem::replace(&mut first, false) {
+                self.take(b',', "a comma")?;
+            }
+            item(self)?;
+        }
+        Ok(())
+    }
+
     /// Decodes an array; `item` decodes each element.
     #[inline]
     pub fn array(

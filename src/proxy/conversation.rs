@@ -2,11 +2,11 @@
 
 use bytes::Bytes;
 
-use super::conversation_items::{ResolvedItems, resolve_items};
+use super::conversation_items::{ResolvedItems, find_foreign, resolve_items};
 use super::conversation_store::{ConversationScope, ConversationStore};
 use super::endpoint::StoredResponseAction;
 use super::large_body;
-use crate::formats::{ConversationCodec, ConversationItems, ResponseObserver};
+use crate::formats::{ConversationCodec, ConversationItems, KeptMention, ResponseObserver};
 use crate::model::{ApiError, ApiErrorKind, ConversationState, Format, Losses, truncated};
 use crate::runtime::{Attempt, ConversationError, Conversations, StoredConversationTurn};
 use crate::translate::ResponseTranslator;
@@ -30,6 +30,8 @@ pub(super) struct ConversationContext {
     missing_for_items: Vec<String>,
     /// The id of an item that the request refers to, and that its key was not given.
     foreign_item: Option<String>,
+    /// The id of something else that an upstream may keep, and that the key was not given.
+    foreign_mention: Option<KeptMention>,
 }
 
 impl ConversationContext {
@@ -143,21 +145,28 @@ impl ConversationContext {
         body: &Bytes,
         grow: &mut dyn FnMut(usize) -> Result<(), ApiError>,
     ) -> Result<Option<Bytes>, ApiError> {
-        let (Some(state), Some(codec), true) = (&mut self.state, scope.codec(), self.can_store)
-        else {
+        if !self.can_store {
+            return Ok(None);
+        }
+        let kept = scope.format.codec().kept_ids(body);
+        let mut missing_mentions = Vec::new();
+        self.foreign_mention =
+            find_foreign(conversations, scope, kept.mentions, &mut missing_mentions);
+        let (Some(state), Some(codec)) = (&mut self.state, scope.codec()) else {
+            self.missing_for_items = missing_mentions;
             return Ok(None);
         };
-        let added = state.input_range.clone();
         let ResolvedItems {
             body: resolved,
             missing,
             foreign,
-        } = resolve_items(conversations, scope, codec, body, added, grow)?;
+        } = resolve_items(conversations, scope, codec, body, kept.references, grow)?;
         if let Some(resolved) = &resolved {
             // All that has changed is inside of it.
             state.input_range.end = state.input_range.end + resolved.len() - body.len();
         }
-        self.missing_for_items = missing;
+        self.missing_for_items = missing_mentions;
+        self.missing_for_items.extend(missing);
         self.foreign_item = foreign;
         Ok(resolved)
     }
@@ -177,9 +186,14 @@ impl ConversationContext {
         store.restore_all(conversations, scope, items).await || restored
     }
 
-    /// Refuses what this key was not given, be it a response, a conversation or an item: the upstream that keeps it
-    /// does not know whose it is.
-    pub(super) fn check_owner(&self, client: Format) -> Result<(), ApiError> {
+    /// Refuses what this key was not given, be it a response, a conversation, an item or a container: the upstreams of these
+    /// attempts, which keep it, do not know whose it is.
+    pub(super) fn check_owner(&self, client: Format, attempts: &[Attempt]) -> Result<(), ApiError> {
+        if let Some(mention) = &self.foreign_mention
+            && attempts.iter().all(keeps_what_it_gives)
+        {
+            return Err(mention.missing());
+        }
         let codec = client.codec().conversation_codec();
         let Some(codec) = codec.filter(|_| self.can_store) else {
             return Ok(());
@@ -203,20 +217,22 @@ impl ConversationContext {
         attempt: &Attempt,
         observer: &ResponseObserver,
     ) {
-        let is_stored = self.state.as_ref().is_some_and(|state| state.store);
-        let is_stored = is_stored && scope.format == Format::Responses && stores_itself(attempt);
-        let (Some(id), Some(codec)) = (observer.response_id(), scope.codec()) else {
-            return;
-        };
-        if !(is_stored && self.can_store && observer.ended) {
+        if !(self.can_store && observer.ended && attempt.upstream.format == scope.format) {
             return;
         }
+        let is_stored = self.state.as_ref().is_some_and(|state| state.store);
+        let is_stored = is_stored && stores_itself(attempt);
+        let response_id = observer.response_id().filter(|_| is_stored);
         let turn = StoredConversationTurn::kept_upstream();
-        for id in observer.item_ids().chain([id]) {
-            if let Some(store) = store {
-                store.store(scope.owner, id, &turn, codec);
+        for id in observer.item_ids().chain(response_id) {
+            match is_stored {
+                true => conversations.insert(scope.owner, id, &turn),
+                false => conversations.insert_given(scope.owner, id),
             }
-            conversations.insert(scope.owner, id, &turn);
+        }
+        let is_lasting = is_stored || observer.has_resources();
+        if let Some(store) = store.filter(|_| is_lasting) {
+            store.store_marks(scope.owner, observer.item_ids().chain(response_id));
         }
     }
 
@@ -263,6 +279,11 @@ impl ConversationContext {
     }
 }
 
+/// Whether the upstream of an attempt may know the ids that it has given: of the formats only one has a setting for that.
+fn keeps_what_it_gives(attempt: &Attempt) -> bool {
+    attempt.upstream.format != Format::Responses || stores_itself(attempt)
+}
+
 /// Whether the upstream of an attempt stores responses.
 fn stores_itself(attempt: &Attempt) -> bool {
     let capabilities = &attempt.capabilities;
@@ -304,9 +325,11 @@ pub(super) fn answer(
                 before.map(|previous| conversations.history(scope.owner, previous, scope.limit));
             // What is gone cannot be shown; the request itself still can.
             let before = before.and_then(Result::ok).unwrap_or_default();
-            let sizes = before.iter().map(StoredConversationTurn::size);
-            let size = turn.size() + sizes.sum::<usize>();
-            grow(size)?;
+            let turns = || before.iter().chain([&turn]);
+            let size: usize = turns().map(StoredConversationTurn::size).sum();
+            let copied: usize = turns().map(StoredConversationTurn::copied_size).sum();
+            // The page may have all of it once more.
+            grow(size.saturating_mul(2).saturating_add(copied))?;
             large_body::process(size, || {
                 let before = before.iter().flat_map(|turn| turn.items(codec));
                 let [input, _] = turn.items(codec);

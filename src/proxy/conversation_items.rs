@@ -1,13 +1,12 @@
 //! References to the items of stored responses: each is replaced by the item itself.
 
 use std::collections::{HashMap, HashSet};
-use std::ops::Range;
 
 use bytes::Bytes;
 
 use super::conversation_store::ConversationScope;
 use super::large_body;
-use crate::formats::ConversationCodec;
+use crate::formats::{ConversationCodec, ItemReference, KeptMention};
 use crate::json::{Edit, replace};
 use crate::model::{ApiError, truncated};
 use crate::runtime::Conversations;
@@ -26,6 +25,37 @@ pub(super) struct ResolvedItems {
     pub(super) foreign: Option<String>,
 }
 
+/// Finds the first of these ids that the key was not given; `missing` are those that are not in memory.
+pub(super) fn find_foreign(
+    conversations: &Conversations,
+    scope: ConversationScope<'_>,
+    mentions: Vec<KeptMention>,
+    missing: &mut Vec<String>,
+) -> Option<KeptMention> {
+    let mut foreign = None;
+    for mention in mentions {
+        let response = scope
+            .codec()
+            .and_then(|codec| codec.response_of_item(&mention.id));
+        let known = |id: &str| conversations.was_given(scope.owner, id);
+        if known(&mention.id) || response.as_deref().is_some_and(known) {
+            continue;
+        }
+        note_missing(missing, response.as_deref().unwrap_or(&mention.id));
+        foreign.get_or_insert(mention);
+        if missing.len() == MAX_RESTORED {
+            break;
+        }
+    }
+    foreign
+}
+
+fn note_missing(missing: &mut Vec<String>, id: &str) {
+    if missing.len() < MAX_RESTORED {
+        missing.push(id.to_owned());
+    }
+}
+
 /// Replaces the references among the items that a request adds. One that cannot be resolved stays: the upstream may
 /// know the item. `grow` counts the memory of the body.
 pub(super) fn resolve_items(
@@ -33,7 +63,7 @@ pub(super) fn resolve_items(
     scope: ConversationScope<'_>,
     codec: &dyn ConversationCodec,
     body: &Bytes,
-    added: Range<usize>,
+    references: Vec<ItemReference>,
     grow: &mut dyn FnMut(usize) -> Result<(), ApiError>,
 ) -> Result<ResolvedItems, ApiError> {
     let mut responses = LoadedResponses {
@@ -46,7 +76,7 @@ pub(super) fn resolve_items(
     };
     let (mut edits, mut length, mut foreign) = (Vec::new(), body.len(), None);
     let mut seen = HashSet::new();
-    for reference in codec.item_references(body, added) {
+    for reference in references {
         if !seen.insert(reference.item_id.clone()) {
             return Err(referred_twice(&reference.item_id));
         }
@@ -113,20 +143,14 @@ impl LoadedResponses<'_> {
     fn is_kept_upstream(&mut self, item_id: &str) -> bool {
         let mark = self.conversations.turn(self.scope.owner, item_id);
         if mark.is_none() {
-            self.note_missing(item_id);
+            note_missing(&mut self.missing, item_id);
         }
         mark.is_some_and(|mark| mark.is_kept_upstream())
     }
 
-    fn note_missing(&mut self, id: &str) {
-        if self.missing.len() < MAX_RESTORED {
-            self.missing.push(id.to_owned());
-        }
-    }
-
     fn load(&mut self, response_id: &str) -> Result<HashMap<String, Bytes>, ApiError> {
         let Some(turn) = self.conversations.turn(self.scope.owner, response_id) else {
-            self.note_missing(response_id);
+            note_missing(&mut self.missing, response_id);
             return Ok(HashMap::new());
         };
         self.size += turn.size();

@@ -1,20 +1,21 @@
 //! Stored responses in the database: written behind the requests, read again when memory has lost them.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
-use super::response_writer::{QueuedBytes, ResponseWriter, StoreJob};
+use super::response_queue::{QUEUE_LENGTH, QueueShares, QueuedJob, StoreJob};
+use super::response_writer::{LOG_INTERVAL, ResponseWriter, WriterMessage};
 use crate::config;
 use crate::formats::{ConversationCodec, ConversationItems};
+use crate::journal::LogLimiter;
 use crate::model::{ApiError, ApiErrorKind, Format};
 use crate::runtime::{Conversations, StoredConversationTurn};
 use crate::store::{Store, StoreError, StoredResponse};
-
-/// How many responses may be queued for writing; beyond that they are only in memory.
-const QUEUE_LENGTH: usize = 4096;
 
 /// How long writing all that is queued may take.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
@@ -50,8 +51,11 @@ impl ConversationScope<'_> {
 /// Writes stored responses to the database and restores them into memory.
 pub struct ConversationStore {
     store: Store,
-    jobs: mpsc::Sender<StoreJob>,
-    bytes: Arc<QueuedBytes>,
+    messages: mpsc::Sender<WriterMessage>,
+    shares: Arc<QueueShares>,
+    /// How many responses found no place in the queue.
+    lost: AtomicU64,
+    lost_log: LogLimiter,
 }
 
 impl ConversationStore {
@@ -60,11 +64,17 @@ impl ConversationStore {
         store: Store,
         settings: config::ConversationsConfig,
     ) -> (ConversationStore, impl Future<Output = ()> + Send + 'static) {
-        let (jobs, queued) = mpsc::channel(QUEUE_LENGTH);
-        let bytes = Arc::<QueuedBytes>::default();
-        let writer = ResponseWriter::new(store.clone(), settings, bytes.clone());
-        let conversation_store = ConversationStore { store, jobs, bytes };
-        (conversation_store, writer.run(queued))
+        let (messages, received) = mpsc::channel(QUEUE_LENGTH);
+        let shares = Arc::<QueueShares>::default();
+        let writer = ResponseWriter::new(store.clone(), settings, shares.clone());
+        let conversation_store = ConversationStore {
+            store,
+            messages,
+            shares,
+            lost: AtomicU64::default(),
+            lost_log: LogLimiter::every(LOG_INTERVAL),
+        };
+        (conversation_store, writer.run(received))
     }
 
     /// Queues a response to be written.
@@ -82,19 +92,44 @@ impl ConversationStore {
             input_items: input.count as u64,
             reply: turn.response.to_vec(),
         };
-        let size = reply.bytes();
-        if !self.bytes.add(owner, size) {
-            log::warn!("store: too many responses are queued, one will not outlive the process");
-            return;
+        let id = id.to_owned();
+        if !self.try_queue(owner, StoreJob::Store { id, reply }) {
+            self.note_lost();
         }
-        let job = StoreJob::Store {
+    }
+
+    /// Queues marks that a key was given these ids, which its upstream keeps.
+    pub(super) fn store_marks<'a>(&self, owner: &str, ids: impl Iterator<Item = &'a str>) {
+        let ids: BTreeSet<&str> = ids.collect();
+        let ids: Vec<String> = ids.into_iter().map(str::to_owned).collect();
+        if !ids.is_empty() && !self.try_queue(owner, StoreJob::Mark { ids }) {
+            self.note_lost();
+        }
+    }
+
+    /// Queues a job; `false`: there is no room.
+    fn try_queue(&self, owner: &str, job: StoreJob) -> bool {
+        let size = job.size();
+        if !self.shares.add(owner, size) {
+            return false;
+        }
+        let job = QueuedJob {
             owner: owner.to_owned(),
-            id: id.to_owned(),
-            reply,
+            job,
         };
-        if self.jobs.try_send(job).is_err() {
-            self.bytes.remove(owner, size);
-            log::warn!("store: too many responses are queued, one will not outlive the process");
+        let is_sent = self.messages.try_send(WriterMessage::Queue(job)).is_ok();
+        if !is_sent {
+            self.shares.remove(owner, size);
+        }
+        is_sent
+    }
+
+    fn note_lost(&self) {
+        let lost = self.lost.fetch_add(1, Ordering::Relaxed) + 1;
+        if self.lost_log.is_due() {
+            log::warn!(
+                "store: too many responses are queued; {lost} so far will not outlive the process"
+            );
         }
     }
 
@@ -173,16 +208,12 @@ impl ConversationStore {
     /// Deletes a response, after all that was queued before.
     pub(super) async fn delete(&self, owner: &str, id: &str) -> Result<(), ApiError> {
         let (done, deleted) = oneshot::channel();
-        let job = StoreJob::Delete {
-            owner: owner.to_owned(),
-            id: id.to_owned(),
-            done,
-        };
-        let deleted = timeout(FLUSH_TIMEOUT, async {
-            self.jobs.send(job).await.is_ok() && deleted.await.unwrap_or(false)
-        });
-        if deleted.await.unwrap_or(false) {
-            return Ok(());
+        let id = id.to_owned();
+        if self.try_queue(owner, StoreJob::Delete { id, done }) {
+            let deleted = timeout(FLUSH_TIMEOUT, deleted).await;
+            if matches!(deleted, Ok(Ok(true))) {
+                return Ok(());
+            }
         }
         let message = "the response cannot be deleted now; try again";
         Err(ApiError::new(ApiErrorKind::Overloaded, message))
@@ -192,7 +223,7 @@ impl ConversationStore {
     pub async fn flush(&self) {
         let (done, written) = oneshot::channel();
         let flushed = timeout(FLUSH_TIMEOUT, async {
-            self.jobs.send(StoreJob::Flush(done)).await.is_ok() && written.await.is_ok()
+            self.messages.send(WriterMessage::Flush(done)).await.is_ok() && written.await.is_ok()
         });
         if !flushed.await.unwrap_or(false) {
             log::warn!("store: not every stored response could be written");
@@ -202,10 +233,10 @@ impl ConversationStore {
 
 /// A turn as memory holds it: its output is a part of the response.
 fn stored_turn(format: Format, found: StoredResponse) -> Option<StoredConversationTurn> {
-    let codec = format.codec().conversation_codec()?;
     if found.reply.is_empty() {
         return Some(StoredConversationTurn::kept_upstream());
     }
+    let codec = format.codec().conversation_codec()?;
     let input = ConversationItems {
         text: found.input.into(),
         count: usize::try_from(found.input_items).unwrap_or(usize::MAX),

@@ -68,6 +68,7 @@ mod request_filter;
 mod request_framing;
 mod respond;
 mod response_memory;
+mod response_queue;
 mod response_writer;
 mod retry;
 mod settlement;

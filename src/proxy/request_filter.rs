@@ -273,7 +273,8 @@ pub(super) fn route(
         .all(|attempt| attempt.upstream.format == format);
     ctx.route.set_model(model, attempts);
     if is_always_passthrough {
-        ctx.route.conversation.check_owner(format)?;
+        let conversation = &ctx.route.conversation;
+        conversation.check_owner(format, ctx.route.attempts())?;
     }
     if is_passthrough {
         let strict = ctx.snapshot.server.validate_native;
@@ -330,6 +331,9 @@ fn resume_conversation(
     ctx: &mut RequestContext,
     request: &mut RequestSummary,
 ) -> Result<bool, ApiError> {
+    if !request.is_conversation() {
+        return Ok(false);
+    }
     let mut conversation = std::mem::take(&mut ctx.route.conversation);
     let mut memory = std::mem::take(&mut ctx.route.body_memory);
     let limit = ctx.snapshot.server.body_memory;

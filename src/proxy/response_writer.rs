@@ -1,19 +1,20 @@
 //! Writes stored responses to the database, behind the requests that they are of.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{Instant, sleep_until};
 
+use super::response_queue::{JobQueue, QueueShares, QueuedJob, StoreJob};
 use crate::config;
-use crate::store::{Store, StoreError, StoredResponse};
+use crate::journal::LogLimiter;
+use crate::store::{MARK_BATCH, Store, StoreError, StoredResponse, mark_bytes};
 
-/// How many bytes may be queued for writing, of all keys and of one; beyond that they are only in memory.
-const QUEUE_BYTES: usize = 64 << 20;
-const QUEUE_BYTES_PER_KEY: usize = QUEUE_BYTES / 2;
+/// How often a line of the log that any request may cause is written.
+pub(super) const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
 /// How often expired responses are deleted.
 const EXPIRY_INTERVAL: Duration = Duration::from_secs(60);
@@ -21,113 +22,106 @@ const EXPIRY_INTERVAL: Duration = Duration::from_secs(60);
 /// A key that holds as much as it may gets room for this part of it, so that not every response deletes some.
 const TRIMMED_PART: usize = 8;
 
-/// The bytes that are queued for writing.
-#[derive(Default)]
-pub(super) struct QueuedBytes(Mutex<HashMap<String, usize>>);
-
-impl QueuedBytes {
-    /// Adds a response of a key, unless that would be too much.
-    pub(super) fn add(&self, owner: &str, size: usize) -> bool {
-        let mut by_key = self.by_key();
-        let all: usize = by_key.values().sum();
-        let of_key = by_key.get(owner).copied().unwrap_or_default();
-        if all + size > QUEUE_BYTES || of_key + size > QUEUE_BYTES_PER_KEY {
-            return false;
-        }
-        by_key.insert(owner.to_owned(), of_key + size);
-        true
-    }
-
-    pub(super) fn remove(&self, owner: &str, size: usize) {
-        let mut by_key = self.by_key();
-        if let Some(of_key) = by_key.get_mut(owner) {
-            *of_key = of_key.saturating_sub(size);
-            if *of_key == 0 {
-                by_key.remove(owner);
-            }
-        }
-    }
-
-    fn by_key(&self) -> MutexGuard<'_, HashMap<String, usize>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// What the writer does, in order.
-pub(super) enum StoreJob {
-    Store {
-        owner: String,
-        id: String,
-        reply: StoredResponse,
-    },
-    /// In turn with the others, so that nothing is written after it was deleted.
-    Delete {
-        owner: String,
-        id: String,
-        done: oneshot::Sender<bool>,
-    },
+/// What the writer is asked.
+pub(super) enum WriterMessage {
+    Queue(QueuedJob),
+    /// All that was queued before is to be written.
     Flush(oneshot::Sender<()>),
 }
 
 pub(super) struct ResponseWriter {
     store: Store,
     settings: config::ConversationsConfig,
-    queued: Arc<QueuedBytes>,
+    shares: Arc<QueueShares>,
     /// How many bytes keys have in the store, as last counted and without what others delete or write since.
     held: HashMap<String, usize>,
     /// In a row.
     lost: u64,
+    too_large_log: LogLimiter,
 }
 
 impl ResponseWriter {
     pub(super) fn new(
         store: Store,
         settings: config::ConversationsConfig,
-        queued: Arc<QueuedBytes>,
+        shares: Arc<QueueShares>,
     ) -> ResponseWriter {
         ResponseWriter {
             store,
             settings,
-            queued,
+            shares,
             held: HashMap::new(),
             lost: 0,
+            too_large_log: LogLimiter::every(LOG_INTERVAL),
         }
     }
 
-    pub(super) async fn run(mut self, mut queued: mpsc::Receiver<StoreJob>) {
-        let mut expiry = interval(EXPIRY_INTERVAL);
-        expiry.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    pub(super) async fn run(mut self, mut messages: mpsc::Receiver<WriterMessage>) {
+        let mut next_expiry = Instant::now();
+        let mut queue = JobQueue::default();
+        // Who waits for all that is queued.
+        let mut flushed: Vec<oneshot::Sender<()>> = Vec::new();
         loop {
-            tokio::select! {
-                job = queued.recv() => match job {
-                    Some(job) => self.run_job(job).await,
-                    None => return,
-                },
-                _ = expiry.tick() => {
-                    // A store that is away has its turn in a minute.
-                    let _ = self.store.delete_expired_responses().await;
-                    self.held.clear();
-                }
+            while let Ok(message) = messages.try_recv() {
+                sort_in(message, &mut queue, &mut flushed);
             }
-        }
-    }
-
-    async fn run_job(&mut self, job: StoreJob) {
-        match job {
-            StoreJob::Store { owner, id, reply } => {
-                let size = reply.bytes();
-                let stored = self.insert(&owner, &id, reply).await;
-                self.queued.remove(&owner, size);
-                self.report(stored);
+            if Instant::now() >= next_expiry {
+                self.expire().await;
+                next_expiry = Instant::now() + EXPIRY_INTERVAL;
             }
-            // Who asked may have stopped waiting.
-            StoreJob::Delete { owner, id, done } => {
-                let _ = done.send(self.store.delete_response(&owner, &id).await.is_ok());
+            if let Some(job) = queue.pop() {
+                self.run_job(job).await;
+                continue;
             }
-            StoreJob::Flush(done) => {
+            for done in flushed.drain(..) {
+                // Who asked may have stopped waiting.
                 let _ = done.send(());
             }
+            tokio::select! {
+                message = messages.recv() => match message {
+                    Some(message) => sort_in(message, &mut queue, &mut flushed),
+                    None => return,
+                },
+                () = sleep_until(next_expiry) => {}
+            }
         }
+    }
+
+    async fn expire(&mut self) {
+        // A store that is away has its turn in a minute.
+        let _ = self.store.delete_expired_responses().await;
+        self.held.clear();
+    }
+
+    async fn run_job(&mut self, QueuedJob { owner, job }: QueuedJob) {
+        let size = job.size();
+        match job {
+            StoreJob::Store { id, reply } => {
+                let stored = self.insert(&owner, &id, reply).await;
+                self.report(stored);
+            }
+            StoreJob::Mark { ids } => {
+                let stored = self.insert_marks(&owner, &ids).await;
+                self.report(stored);
+            }
+            StoreJob::Delete { id, done } => {
+                let _ = done.send(self.store.delete_response(&owner, &id).await.is_ok());
+            }
+        }
+        self.shares.remove(&owner, size);
+    }
+
+    async fn insert_marks(&mut self, owner: &str, ids: &[String]) -> Result<(), StoreError> {
+        for ids in ids.chunks(MARK_BATCH) {
+            let size = mark_bytes(ids.len());
+            if !self.has_room(owner, size).await? {
+                return Ok(());
+            }
+            let expires = self.expires();
+            self.store.insert_marks(owner, ids, expires).await?;
+            *self.held.entry(owner.to_owned()).or_default() += size;
+        }
+        Ok(())
     }
 
     async fn insert(
@@ -137,22 +131,36 @@ impl ResponseWriter {
         reply: StoredResponse,
     ) -> Result<(), StoreError> {
         let size = reply.bytes();
-        let limit = self.settings.max_bytes_per_key;
-        if size > limit {
-            log::warn!(
-                "store: a response of {size} bytes is over server.conversations.max_bytes_per_key, and will not \
-                 outlive the process"
-            );
+        if !self.has_room(owner, size).await? {
             return Ok(());
         }
-        self.make_room(owner, size).await?;
-        let ttl = i64::try_from(self.settings.ttl.as_millis()).unwrap_or(i64::MAX);
-        let expires = Timestamp::now().as_millisecond().saturating_add(ttl);
+        let expires = self.expires();
         self.store
             .insert_response(owner, id, reply, expires)
             .await?;
         *self.held.entry(owner.to_owned()).or_default() += size;
         Ok(())
+    }
+
+    /// When what is written now expires, in milliseconds.
+    fn expires(&self) -> i64 {
+        let ttl = i64::try_from(self.settings.ttl.as_millis()).unwrap_or(i64::MAX);
+        Timestamp::now().as_millisecond().saturating_add(ttl)
+    }
+
+    /// Makes room for so many bytes of a key; `false`: they are more than it may hold.
+    async fn has_room(&mut self, owner: &str, size: usize) -> Result<bool, StoreError> {
+        if size > self.settings.max_bytes_per_key {
+            if self.too_large_log.is_due() {
+                log::warn!(
+                    "store: a response of {size} bytes is over server.conversations.max_bytes_per_key, and will not \
+                     outlive the process"
+                );
+            }
+            return Ok(false);
+        }
+        self.make_room(owner, size).await?;
+        Ok(true)
     }
 
     /// Deletes the oldest responses of a key if it would hold too much with one more.
@@ -199,18 +207,10 @@ impl ResponseWriter {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_key_leaves_half_of_the_queue_to_others() {
-        let queued = QueuedBytes::default();
-        assert!(queued.add("a", QUEUE_BYTES_PER_KEY));
-        assert!(!queued.add("a", 1));
-        assert!(queued.add("b", QUEUE_BYTES_PER_KEY - 1));
-        assert!(!queued.add("c", 2));
-        queued.remove("a", QUEUE_BYTES_PER_KEY);
-        assert!(queued.add("c", 2) && queued.by_key().len() == 2);
+/// Queues a job, or notes who waits for all that is queued.
+fn sort_in(message: WriterMessage, queue: &mut JobQueue, flushed: &mut Vec<oneshot::Sender<()>>) {
+    match message {
+        WriterMessage::Queue(job) => queue.push(job),
+        WriterMessage::Flush(done) => flushed.push(done),
     }
 }

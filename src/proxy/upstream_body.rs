@@ -56,7 +56,8 @@ fn translated_body(
     let is_passthrough = attempt.upstream.format == ctx.client.format()
         && cloud_embeddings(request, attempt).is_none();
     let (body, mut translated) = if is_passthrough {
-        ctx.route.conversation.check_owner(ctx.client.format())?;
+        let conversation = &ctx.route.conversation;
+        conversation.check_owner(ctx.client.format(), std::slice::from_ref(attempt))?;
         let body = passthrough_body(ctx, request, attempt, &mut losses)?;
         let translated = TranslatedRequest {
             body: Vec::new(),

@@ -86,6 +86,14 @@ impl StoredConversationTurn {
         self.added.len() + self.response.len()
     }
 
+    /// How many bytes its items take beside it: a text becomes an item, all others are parts of it.
+    pub fn copied_size(&self) -> usize {
+        match self.added.first() {
+            Some(b'"') => self.added.len(),
+            _ => 0,
+        }
+    }
+
     fn store(&self, cache: &SegmentCache, owner: &str, name: &str) {
         let previous = self.previous.as_deref().unwrap_or_default();
         let lengths = [previous.len(), self.added.len()].map(usize::to_le_bytes);
@@ -159,6 +167,22 @@ impl Conversations {
         String::from_utf8(id.into()).ok()
     }
 
+    /// Notes that a key was given the id of something that its upstream may keep.
+    pub fn insert_given(&self, owner: &str, id: &str) {
+        if let Some(cache) = &self.cache {
+            cache.put(owner, &name(GIVEN, id), &[]);
+        }
+    }
+
+    /// Tells whether a key was given an id: of such a thing, of a response or of an item.
+    pub fn was_given(&self, owner: &str, id: &str) -> bool {
+        let cache = self.cache.as_ref();
+        cache.is_some_and(|cache| {
+            let mut kinds = [TURN, GIVEN, ITEM].into_iter();
+            kinds.any(|kind| cache.touch(owner, &name(kind, id)))
+        })
+    }
+
     /// The turns of a conversation up to this one, in order. `limit`: in bytes.
     pub fn history(
         &self,
@@ -206,6 +230,7 @@ impl Conversations {
 
 const TURN: char = 'r';
 const ITEM: char = 'i';
+const GIVEN: char = 'g';
 const SIGNED_PARTS: char = 'p';
 const SIGNED_CALL: char = 'c';
 

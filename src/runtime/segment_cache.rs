@@ -19,6 +19,8 @@ const OVERHEAD: usize = 96;
 const SEGMENT_COUNT: usize = 64;
 const MAX_SEGMENT_SIZE: usize = 1 << 20;
 const FIRST_SEGMENT_SIZE: usize = 16 << 10;
+/// A value that is copied at little cost.
+const SHORT_VALUE: usize = 64;
 
 /// A cache with a fixed memory limit.
 #[derive(Debug)]
@@ -45,10 +47,28 @@ struct CacheSegments {
 
 #[derive(Debug)]
 struct CacheSegment {
-    bytes: Vec<u8>,
+    bytes: SegmentBytes,
     hashes: Vec<u64>,
     capacity: usize,
     last_used: Instant,
+}
+
+/// The bytes of a segment.
+#[derive(Debug)]
+enum SegmentBytes {
+    /// More entries may follow.
+    Open(Vec<u8>),
+    /// One long entry, which is read without a copy.
+    Whole(Bytes),
+}
+
+impl SegmentBytes {
+    fn get(&self) -> &[u8] {
+        match self {
+            SegmentBytes::Open(bytes) => bytes,
+            SegmentBytes::Whole(bytes) => bytes,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -62,7 +82,17 @@ struct EntryLocation {
 }
 
 impl CacheSegment {
-    fn new(bytes: Vec<u8>, capacity: usize) -> CacheSegment {
+    fn open(capacity: usize) -> CacheSegment {
+        CacheSegment::new(SegmentBytes::Open(Vec::with_capacity(capacity)), capacity)
+    }
+
+    /// A segment of one entry.
+    fn whole(bytes: Bytes) -> CacheSegment {
+        let capacity = bytes.len() + OVERHEAD;
+        CacheSegment::new(SegmentBytes::Whole(bytes), capacity)
+    }
+
+    fn new(bytes: SegmentBytes, capacity: usize) -> CacheSegment {
         CacheSegment {
             bytes,
             hashes: Vec::new(),
@@ -72,7 +102,7 @@ impl CacheSegment {
     }
 
     fn has_capacity(&self, more: usize) -> bool {
-        self.bytes.len() + self.hashes.len() * OVERHEAD + more <= self.capacity
+        self.bytes.get().len() + self.hashes.len() * OVERHEAD + more <= self.capacity
     }
 }
 
@@ -80,6 +110,8 @@ impl CacheSegment {
 struct FoundValue {
     value: Bytes,
     is_old: bool,
+    /// The whole segment, where it has no other entry.
+    whole: Option<Bytes>,
 }
 
 impl SegmentCache {
@@ -108,21 +140,31 @@ impl SegmentCache {
         let alone = (needed > self.segment).then(|| {
             let mut bytes = Vec::with_capacity(length);
             append(&mut bytes, name, value);
-            CacheSegment::new(bytes, needed)
+            Bytes::from(bytes)
         });
         let mut shares = self.shares();
         shares.update(owner, CacheSegments::remove_expired);
         match alone {
-            Some(segment) => {
-                let hash = self.hasher.hash_one(name);
-                let add = |segments: &mut CacheSegments| {
-                    segments.push(segment);
-                    segments.index_last(hash, name.len(), length);
-                };
-                shares.add(owner, needed, || CacheSegments::new(self.ttl), add);
-            }
+            Some(whole) => self.push_whole(&mut shares, owner, name, whole),
             None => self.append(&mut shares, owner, name, value),
         }
+    }
+
+    /// Adds a segment of one entry: its name and its value.
+    fn push_whole(
+        &self,
+        shares: &mut FairShares<CacheSegments>,
+        owner: &str,
+        name: &str,
+        whole: Bytes,
+    ) {
+        let (hash, length) = (self.hasher.hash_one(name), whole.len());
+        let add = |segments: &mut CacheSegments| {
+            segments.push(CacheSegment::whole(whole));
+            segments.index_last(hash, name.len(), length);
+        };
+        let needed = length + OVERHEAD;
+        shares.add(owner, needed, || CacheSegments::new(self.ttl), add);
     }
 
     /// Appends a value to the last segment of its key, or to a new one.
@@ -142,14 +184,16 @@ impl SegmentCache {
             let allocated = share.map_or(0, |segments| segments.allocated);
             let capacity = allocated.max(FIRST_SEGMENT_SIZE).min(self.segment);
             let capacity = capacity.max(needed);
-            let segment = CacheSegment::new(Vec::with_capacity(capacity), capacity);
+            let segment = CacheSegment::open(capacity);
             let add = |segments: &mut CacheSegments| segments.push(segment);
             shares.add(owner, capacity, || CacheSegments::new(self.ttl), add);
         }
         let hash = self.hasher.hash_one(name);
         shares.update(owner, |segments| {
-            if let Some(segment) = segments.all.back_mut() {
-                append(&mut segment.bytes, name, value);
+            if let Some(segment) = segments.all.back_mut()
+                && let SegmentBytes::Open(bytes) = &mut segment.bytes
+            {
+                append(bytes, name, value);
             }
             segments.index_last(hash, name.len(), length);
         });
@@ -159,12 +203,36 @@ impl SegmentCache {
         let hash = self.hasher.hash_one(name);
         let mut shares = self.shares();
         let found = shares.update(owner, |segments| segments.get(hash, name));
-        let FoundValue { value, is_old } = found??;
+        let FoundValue {
+            value,
+            is_old,
+            whole,
+        } = found??;
         // It moves to the newest segment, so that it is not cleared soon.
-        if is_old {
-            self.append(&mut shares, owner, name, &[&value]);
+        match whole {
+            _ if !is_old => {}
+            Some(whole) => self.push_whole(&mut shares, owner, name, whole),
+            None => self.append(&mut shares, owner, name, &[&value]),
         }
         Some(value)
+    }
+
+    /// Uses an entry without its value; returns whether it is there.
+    pub(super) fn touch(&self, owner: &str, name: &str) -> bool {
+        let hash = self.hasher.hash_one(name);
+        let mut shares = self.shares();
+        let found = shares.update(owner, |segments| {
+            let (entry, is_old) = segments.touch(hash, name)?;
+            let is_short = entry.end - entry.name_end <= SHORT_VALUE;
+            // A long one would be copied each time.
+            Some((is_old && is_short).then(|| segments.value(entry)))
+        });
+        match found.flatten() {
+            Some(Some(value)) => self.append(&mut shares, owner, name, &[&value]),
+            Some(None) => {}
+            None => return false,
+        }
+        true
     }
 
     /// Removes an entry; returns whether it was there.
@@ -239,6 +307,29 @@ impl CacheSegments {
     }
 
     fn get(&mut self, hash: u64, name: &str) -> Option<FoundValue> {
+        let (entry, is_old) = self.touch(hash, name)?;
+        let segment = &self.all[(entry.segment - self.oldest) as usize];
+        let whole = match &segment.bytes {
+            SegmentBytes::Open(_) => None,
+            SegmentBytes::Whole(bytes) => Some(bytes.clone()),
+        };
+        Some(FoundValue {
+            value: self.value(entry),
+            is_old,
+            whole,
+        })
+    }
+
+    fn value(&self, entry: EntryLocation) -> Bytes {
+        let segment = &self.all[(entry.segment - self.oldest) as usize];
+        match &segment.bytes {
+            SegmentBytes::Open(bytes) => Bytes::copy_from_slice(&bytes[entry.name_end..entry.end]),
+            SegmentBytes::Whole(bytes) => bytes.slice(entry.name_end..entry.end),
+        }
+    }
+
+    /// Uses an entry; returns where it is, and whether it stands in the older half of the segments.
+    fn touch(&mut self, hash: u64, name: &str) -> Option<(EntryLocation, bool)> {
         let entry = self.find(hash, name)?;
         if entry.last_used.elapsed() > self.ttl {
             self.entries.remove(&hash);
@@ -246,19 +337,18 @@ impl CacheSegments {
         }
         let number = (entry.segment - self.oldest) as usize;
         let is_old = number < self.all.len() / 2;
-        let segment = &mut self.all[number];
-        segment.last_used = Instant::now();
-        let value = Bytes::copy_from_slice(&segment.bytes[entry.name_end..entry.end]);
+        self.all[number].last_used = Instant::now();
         if let Some(entry) = self.entries.get_mut(&hash) {
             entry.last_used = Instant::now();
         }
-        Some(FoundValue { value, is_old })
+        Some((entry, is_old))
     }
 
     fn find(&self, hash: u64, name: &str) -> Option<EntryLocation> {
         let entry = *self.entries.get(&hash)?;
         let segment = &self.all[(entry.segment - self.oldest) as usize];
-        (segment.bytes[entry.start..entry.name_end] == *name.as_bytes()).then_some(entry)
+        let is_same = segment.bytes.get()[entry.start..entry.name_end] == *name.as_bytes();
+        is_same.then_some(entry)
     }
 
     /// Indexes the bytes that were appended last.
@@ -267,7 +357,7 @@ impl CacheSegments {
         let Some(segment) = self.all.back_mut() else {
             return;
         };
-        let (end, last_used) = (segment.bytes.len(), Instant::now());
+        let (end, last_used) = (segment.bytes.get().len(), Instant::now());
         segment.hashes.push(hash);
         segment.last_used = last_used;
         let entry = EntryLocation {
@@ -303,10 +393,27 @@ mod tests {
         cache.put("key", "b", &[]);
         assert_eq!(cache.get("key", "a").as_deref(), Some(&b"one two"[..]));
         assert_eq!(cache.get("key", "b").as_deref(), Some(&b""[..]));
+        assert!(cache.touch("key", "a") && cache.touch("key", "b"));
+        assert!(!cache.touch("key", "c") && !cache.touch("other", "a"));
         cache.put("key", "a", &[b"three"]);
         assert_eq!(cache.get("key", "a").as_deref(), Some(&b"three"[..]));
         cache.remove("key", "a");
         assert_eq!((cache.get("key", "a"), cache.get("key", "c")), (None, None));
+    }
+
+    #[test]
+    fn a_long_value_is_read_without_a_copy() {
+        let cache = cache(1 << 20);
+        let value = vec![b'v'; 100_000];
+        cache.put("key", "a", &[&value]);
+        let first = cache.get("key", "a").expect("a value");
+        // It becomes old, and moves to a new segment.
+        for number in 0..5 {
+            cache.put("key", &number.to_string(), &[&value]);
+            let again = cache.get("key", "a").expect("a value");
+            assert_eq!((again.as_ptr(), again.len()), (first.as_ptr(), value.len()));
+        }
+        assert!(cache.allocated() <= 1 << 20);
     }
 
     #[test]

@@ -42,7 +42,7 @@ pub use links::{LinkPurpose, NewLink, StoredLink};
 pub use owned_keys::{AccountSummary, MembershipRole};
 pub use people::{NewPerson, Person, PersonChange, PersonRole};
 pub use requests::{RequestCursor, RequestFilter};
-pub use responses::StoredResponse;
+pub use responses::{MARK_BATCH, StoredResponse, mark_bytes};
 pub use sessions::{NewSession, StoredSession};
 pub use tasks::{StoredTask, TaskStatus, TaskUpdate};
 pub use usage_report::{UsageFilter, UsageReport};

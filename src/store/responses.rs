@@ -20,6 +20,14 @@ pub struct StoredResponse {
 /// What a row counts beside its content.
 const ROW_BYTES: usize = 256;
 
+/// How many marks one statement stores.
+pub const MARK_BATCH: usize = 256;
+
+/// How many bytes of its key's share so many marks take.
+pub const fn mark_bytes(count: usize) -> usize {
+    count.saturating_mul(ROW_BYTES)
+}
+
 impl StoredResponse {
     /// How many bytes of its key's share it takes.
     pub fn bytes(&self) -> usize {
@@ -67,6 +75,34 @@ impl Store {
                 .execute(&self.pool)
                 .await?;
         }
+        Ok(())
+    }
+
+    /// Stores marks that a key was given these ids, each of them once.
+    pub async fn insert_marks(
+        &self,
+        key: &str,
+        ids: &[String],
+        expires: i64,
+    ) -> Result<(), StoreError> {
+        self.check_free_disk()?;
+        let rows = (5..ids.len() + 5).map(|place| format!("($1, ${place}, $2, 0, $2, $3, $4)"));
+        let rows: Vec<String> = rows.collect();
+        let put = format!(
+            "INSERT INTO responses (key_id, id, input, input_items, reply, expires, bytes) VALUES {} \
+             ON CONFLICT (key_id, id) DO UPDATE SET expires = excluded.expires",
+            rows.join(", ")
+        );
+        // The places alone are written into it, no value.
+        let mut query = sqlx::query(AssertSqlSafe(put))
+            .bind(key.to_owned())
+            .bind(Vec::<u8>::new())
+            .bind(expires)
+            .bind(to_column(ROW_BYTES as u64));
+        for id in ids {
+            query = query.bind(id.clone());
+        }
+        query.execute(&self.pool).await?;
         Ok(())
     }
 

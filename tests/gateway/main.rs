@@ -33,6 +33,7 @@ mod hooks;
 mod images;
 mod import;
 mod keep_alive;
+mod kept_ids;
 mod keys;
 mod live_check;
 mod model_lists;

@@ -199,3 +199,28 @@ async fn many_responses_are_found_with_one_query_up_to_a_length(#[case] database
     let thread = store.thread("dev", "19", limit).await;
     assert_eq!(thread.expect("an answer").len(), 4);
 }
+
+#[rstest]
+#[case::sqlite(Database::Sqlite)]
+#[ignore = "needs PostgreSQL"]
+#[case::postgresql(Database::Postgres)]
+#[tokio::test]
+async fn marks_are_stored_together_and_leave_responses_alone(#[case] database: Database) {
+    let test_store = TestStore::new(database);
+    let store = test_store.open().await;
+    let later = Timestamp::now().as_millisecond() + 60_000;
+    let kept = store.insert_response("dev", "1", reply(None), later).await;
+    kept.expect("kept");
+    let ids: Vec<String> = (1..=256).map(|number| number.to_string()).collect();
+    for _ in 0..2 {
+        let marked = store.insert_marks("dev", &ids, later).await;
+        marked.expect("marked");
+    }
+    let found = store.response("dev", "1").await.expect("an answer");
+    assert_eq!(found, Some(reply(None)));
+    let found = store.responses("dev", &ids, usize::MAX).await;
+    assert_eq!(found.expect("an answer").len(), 256);
+    let mark = store.response("dev", "256").await.expect("an answer");
+    assert!(mark.is_some_and(|mark| mark.reply.is_empty() && mark.previous.is_none()));
+    assert_eq!(store.response("ops", "256").await.expect("an answer"), None);
+}

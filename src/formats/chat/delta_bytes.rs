@@ -1,5 +1,7 @@
 //! The content of a delta, of which a stream that passes through is billed by its length where it breaks off.
 
+use std::borrow::Cow;
+
 use smallvec::SmallVec;
 
 use crate::formats::ContentTokens;
@@ -43,6 +45,7 @@ from_json! {
 
 from_json! {
     struct PeekedAudio<'a> {
+        "id" => id: Option<RawJson<'a>>,
         "data" => data: Option<RawJson<'a>>,
         "transcript" => transcript: Option<RawJson<'a>>,
     }
@@ -62,7 +65,13 @@ fn lenient<'a, T: FromJson<'a>>(raw: Option<RawJson<'a>>) -> T {
     decoded.unwrap_or_default()
 }
 
-impl PeekedDelta<'_> {
+impl<'a> PeekedDelta<'a> {
+    /// Returns the id under which the upstream keeps the audio.
+    pub(super) fn audio_id(&self) -> Option<Cow<'a, str>> {
+        let audio: PeekedAudio<'a> = lenient(Some(self.audio?));
+        audio.id?.text()
+    }
+
     pub(super) fn holds_content(&self) -> bool {
         self.content.is_some_and(|content| content.get() != "\"\"")
             || self.tool_calls.is_some()

@@ -12,6 +12,7 @@ mod finish_reason;
 mod format;
 mod fragment;
 mod identity;
+mod kept_audio;
 mod known_input;
 mod logprobs;
 mod message;

@@ -5,11 +5,12 @@ use smallvec::SmallVec;
 use super::Chat;
 use super::delta_bytes::PeekedDelta;
 use super::error::decode_error;
+use super::kept_audio::{PeekedMessage, find_kept_audio};
 use super::unsupported::remove_unsupported;
 use super::usage::CompletionUsage;
 use crate::formats::images_only::images_only;
 use crate::formats::{
-    Capabilities, Observation, OutputLimit, Passthrough, ResponseObserver, RoutingFields,
+    Capabilities, KeptIds, Observation, OutputLimit, Passthrough, ResponseObserver, RoutingFields,
     decode_event_data, decode_model_name, decode_response_body, decode_unique_fields,
     decode_unique_members, missing_content, set_field,
 };
@@ -55,6 +56,10 @@ impl Passthrough for Chat {
         })
     }
 
+    fn kept_ids(&self, body: &[u8]) -> KeptIds {
+        find_kept_audio(body)
+    }
+
     /// Limits the output by the field that the upstream heeds; the other one must not say otherwise.
     fn limit_output(
         &self,
@@ -98,6 +103,11 @@ impl Passthrough for Chat {
             return Err(missing_content());
         }
         note_usage(&chunk, observer);
+        for choice in chunk.choices.iter().flatten() {
+            if let Some(id) = choice.message.audio_id.and_then(RawJson::text) {
+                observer.observe_resource(&id);
+            }
+        }
         (observer.has_content, observer.ended) = (true, true);
         Ok(Observation::of_model(chunk.model, body))
     }
@@ -118,6 +128,9 @@ impl Passthrough for Chat {
         for choice in chunk.choices.iter().flatten() {
             if let Some(delta) = &choice.delta {
                 delta.count(&mut observer.uncounted);
+                if let Some(id) = delta.audio_id() {
+                    observer.observe_resource(&id);
+                }
             }
             observer.uncounted.add_text(choice.text);
         }
@@ -211,6 +224,7 @@ from_json! {
 from_json! {
     struct PeekedChoice<'a> {
         "index" => index: Option<u32>,
+        "message" => message: PeekedMessage<'a>,
         "delta" => delta: Option<PeekedDelta<'a>>,
         /// In place of a delta, in OpenAI Completions.
         "text" => text: Option<RawJson<'a>>,

@@ -1,10 +1,11 @@
 //! Passthrough: finds the model and the usage in bodies that are forwarded unchanged.
 
 use super::Messages;
+use super::kept_container::{PeekedContainer, find_kept_container};
 use super::usage::RawMessagesUsage;
 use crate::formats::images_only::images_only;
 use crate::formats::{
-    Capabilities, ContentTokens, ErrorCodec, Observation, OutputLimit, Passthrough,
+    Capabilities, ContentTokens, ErrorCodec, KeptIds, Observation, OutputLimit, Passthrough,
     ResponseObserver, RoutingFields, decode_event_data, decode_model_name, decode_response_body,
     decode_unique_fields, missing_content, set_field,
 };
@@ -21,6 +22,10 @@ impl Passthrough for Messages {
             output_limit: OutputLimit::of(max_tokens.count()?, None),
             ..RoutingFields::default()
         })
+    }
+
+    fn kept_ids(&self, body: &[u8]) -> KeptIds {
+        find_kept_container(body)
     }
 
     fn limit_output(
@@ -46,6 +51,7 @@ impl Passthrough for Messages {
             return Err(missing_content());
         }
         observer.usage = response.usage.map(|usage| usage.merge(None));
+        response.container.note(observer);
         (observer.has_content, observer.ended) = (true, true);
         Ok(Observation::of_model(response.model, body))
     }
@@ -72,8 +78,12 @@ impl Passthrough for Messages {
         }
         event.delta.count(&mut observer.uncounted);
         event.content_block.count(&mut observer.uncounted);
+        event.delta.container.note(observer);
         let (model, start) = match event.message {
-            Some(message) => (message.model, message.usage),
+            Some(message) => {
+                message.container.note(observer);
+                (message.model, message.usage)
+            }
             None => (None, None),
         };
         if let Some(usage) = event.usage.or(start) {
@@ -101,6 +111,7 @@ from_json! {
     struct MessagesResponseFields<'a> {
         "model" => model: Option<RawJson<'a>>,
         "content" => content: Option<Present>,
+        "container" => container: PeekedContainer<'a>,
         "usage" => usage: Option<RawMessagesUsage>,
         "error" => error: Option<Present>,
     }
@@ -124,6 +135,7 @@ struct MessagesContentFields<'a> {
     reasoning: Option<RawJson<'a>>,
     signature: Option<RawJson<'a>>,
     input: Option<RawJson<'a>>,
+    container: PeekedContainer<'a>,
 }
 
 impl<'a> FromJson<'a> for MessagesContentFields<'a> {
@@ -137,6 +149,7 @@ impl<'a> FromJson<'a> for MessagesContentFields<'a> {
             "thinking" => self.reasoning.decode(reader),
             "signature" | "data" => self.signature.decode(reader),
             "input" => self.input.decode(reader),
+            "container" => self.container.decode(reader),
             _ => reader.skip(),
         })
     }

@@ -1,19 +1,15 @@
 //! Stored responses: continuing from one by its id, and the bodies of `/v1/responses/{id}`.
 
-use std::borrow::Cow;
-use std::ops::Range;
-
 use bytes::Bytes;
-use memchr::memmem;
-use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
+use super::input_items_page::{IdentifiedItem, encode_page, item_id};
 use super::input_items_query::InputItemsQuery;
 use super::request::previous_response_not_found;
 use super::response_builder;
 use crate::formats::{
-    ConversationCodec, ConversationItems, ItemReference, decode_event_data, decode_request_body,
-    decode_response_body, ids,
+    ConversationCodec, ConversationItems, decode_event_data, decode_request_body,
+    decode_response_body,
 };
 use crate::json::{Edit, JsonReader, Present, RawJson, decode_json, from_json, replace};
 use crate::model::{ApiError, FieldLocation, Text, truncated};
@@ -42,38 +38,20 @@ from_json! {
     }
 }
 
-from_json! {
-    struct IdentifiedItem<'a> {
-        "type" => kind: Option<Text<'a>>,
-        "id" => id: Option<Text<'a>>,
-    }
-}
-
-const ITEM_REFERENCE: &str = "item_reference";
-
-/// A page of the list of input items.
-#[derive(Serialize)]
-struct InputItemsPage<'a> {
-    object: &'static str,
-    first_id: Option<&'a Value>,
-    last_id: Option<&'a Value>,
-    has_more: bool,
-    data: &'a [Value],
-}
-
 impl ConversationCodec for ResponsesConversation {
-    fn request_items(&self, added: &[u8]) -> Result<ConversationItems, ApiError> {
-        let added = str::from_utf8(added).unwrap_or_default();
-        match decode_json(added) {
-            Ok(input) => decode_input(input),
+    fn request_items(&self, added: &Bytes) -> Result<ConversationItems, ApiError> {
+        let text = str::from_utf8(added).unwrap_or_default();
+        match decode_json(text) {
+            Ok(input) => decode_input(input, added),
             // The request has no `input`.
             Err(_) => Ok(ConversationItems::default()),
         }
     }
 
-    fn resume(&self, body: &[u8], before: &[ConversationItems]) -> Result<Bytes, ApiError> {
+    fn resume(&self, body: &Bytes, before: &[ConversationItems]) -> Result<Bytes, ApiError> {
         let request: ContinuedRequest<'_> = decode_request_body(body)?;
-        let own = request.input.written().map(decode_input).transpose()?;
+        let own = request.input.written();
+        let own = own.map(|input| decode_input(input, body)).transpose()?;
         let own = own.unwrap_or_default();
         let all = before.iter().chain([&own]);
         let texts: Vec<&[u8]> = all
@@ -127,27 +105,6 @@ impl ConversationCodec for ResponsesConversation {
         let count = count(response.output)?;
         let text = body.slice(range.start + 1..range.end - 1);
         Some(ConversationItems { text, count })
-    }
-
-    fn item_references(&self, body: &[u8], added: Range<usize>) -> Vec<ItemReference> {
-        // Every reference has an id, be it written with an escape.
-        let is_possible = |json: &[u8]| {
-            memmem::find(json, b"id\"").is_some() || memmem::find(json, b"\\u").is_some()
-        };
-        let added = body.get(added).filter(|added| is_possible(added));
-        let added = added.and_then(|added| str::from_utf8(added).ok());
-        let items: Vec<RawJson<'_>> = added
-            .and_then(|added| decode_json(added).ok())
-            .unwrap_or_default();
-        let reference = |item: RawJson<'_>| {
-            Some(ItemReference {
-                item_id: decode_reference(item.get())?,
-                range: item.range_in(body),
-            })
-        };
-        let items = items.into_iter();
-        let items = items.filter(|item| is_possible(item.get().as_bytes()));
-        items.filter_map(reference).collect()
     }
 
     fn response_of_item(&self, item_id: &str) -> Option<String> {
@@ -224,24 +181,22 @@ impl ConversationCodec for ResponsesConversation {
         items: &[ConversationItems],
         query: Option<&str>,
     ) -> Result<Vec<u8>, ApiError> {
-        let lists = items
-            .iter()
-            .map(|list| [b"[", list.text.as_ref(), b"]"].concat());
-        let lists: Vec<Vec<u8>> = lists.collect();
-        let raw = lists.iter().flat_map(|list| {
-            let list = str::from_utf8(list).unwrap_or_default();
-            let items: Vec<RawJson<'_>> = decode_json(list).unwrap_or_default();
-            items
-        });
-        let mut all: Vec<(usize, RawJson<'_>)> = raw.enumerate().collect();
+        let mut all: Vec<(usize, &str)> = Vec::new();
+        for list in items {
+            let mut reader = JsonReader::new(str::from_utf8(&list.text).unwrap_or_default());
+            // What cannot be read has not been stored.
+            let _ = reader.elements(|reader| {
+                all.push((all.len(), reader.raw()?));
+                Ok(())
+            });
+        }
         let query = InputItemsQuery::parse(query)?;
         if query.newest_first {
             all.reverse();
         }
         let mut rest = all.as_slice();
         if let Some(after) = &query.after {
-            let is_after =
-                |(number, item): &(usize, RawJson<'_>)| item_id(item.get(), id, *number) == **after;
+            let is_after = |(number, item): &(usize, &str)| item_id(item, id, *number) == **after;
             let at = rest.iter().position(is_after).ok_or_else(|| {
                 let message = format!("after: there is no item {}", truncated(after));
                 ApiError::invalid(message).at("after")
@@ -249,50 +204,17 @@ impl ConversationCodec for ResponsesConversation {
             rest = &rest[at + 1..];
         }
         let has_more = rest.len() > query.limit;
-        // No more than a page of items becomes values, which take several times the memory of their text.
-        let page = rest.iter().take(query.limit);
-        let all: Vec<Value> = page
-            .map(|(number, item)| complete_item(item.get(), id, *number))
-            .collect();
-        let page = InputItemsPage {
-            object: "list",
-            first_id: all.first().map(|item| &item["id"]),
-            last_id: all.last().map(|item| &item["id"]),
+        Ok(encode_page(
+            &rest[..rest.len().min(query.limit)],
+            id,
             has_more,
-            data: &all,
-        };
-        Ok(serde_json::to_vec(&page).expect("JSON values always serialise"))
+        ))
     }
 
     fn encode_deletion(&self, id: &str) -> Vec<u8> {
         let answer = json!({"id": id, "object": "response", "deleted": true});
         answer.to_string().into_bytes()
     }
-}
-
-/// Decodes the id of a reference; `None`: the item is something else. An upstream takes an item that has an id, and
-/// neither a type nor a role, for a reference too; of two ids it may take either, so that none is known.
-fn decode_reference(item: &str) -> Option<String> {
-    let (mut ids, mut is_named, mut is_other) = (Vec::new(), false, false);
-    let mut reader = JsonReader::new(item);
-    let read = reader.object(|reader, key| {
-        let key = key.to_ascii_lowercase();
-        match (key.as_str(), reader.peek()) {
-            ("type", Some(b'"')) => match &*reader.text()? {
-                ITEM_REFERENCE => is_named = true,
-                _ => is_other = true,
-            },
-            ("id", Some(b'"')) => ids.push(reader.text()?.into_owned()),
-            ("role", Some(b'"')) => {
-                is_other = true;
-                reader.skip()?;
-            }
-            _ => reader.skip()?,
-        }
-        Ok(())
-    });
-    let is_reference = is_named || (!is_other && !ids.is_empty());
-    (read.is_ok() && is_reference).then(|| ids.join(", "))
 }
 
 /// Counts the elements of a list; `None`: it is no list.
@@ -302,8 +224,8 @@ fn count(list: RawJson<'_>) -> Option<usize> {
         .map(|list: Vec<Present>| list.len())
 }
 
-/// Decodes `input` into items; a string is a message of the user.
-fn decode_input(input: RawJson<'_>) -> Result<ConversationItems, ApiError> {
+/// Decodes `input`, which stands in a body, into items; a string is a message of the user.
+fn decode_input(input: RawJson<'_>, body: &Bytes) -> Result<ConversationItems, ApiError> {
     let text = input.get();
     if text.starts_with('"') {
         let text = format!(r#"{{"type":"message","role":"user","content":{text}}}"#);
@@ -318,9 +240,9 @@ fn decode_input(input: RawJson<'_>) -> Result<ConversationItems, ApiError> {
     let Some(count) = count(input) else {
         return Err(ApiError::invalid("input: expected a string or an array").at("input"));
     };
-    let inside = &text[1..text.len() - 1];
+    let inside = text[1..text.len() - 1].trim_ascii();
     Ok(ConversationItems {
-        text: Bytes::copy_from_slice(inside.trim().as_bytes()),
+        text: body.slice_ref(inside.as_bytes()),
         count,
     })
 }
@@ -329,54 +251,6 @@ fn decode_input(input: RawJson<'_>) -> Result<ConversationItems, ApiError> {
 fn split_number(text: &str) -> Option<(u32, &str)> {
     let end = text.find(']')?;
     Some((text[..end].parse().ok()?, &text[end..]))
-}
-
-/// The id of an item: its own, or one that is made of its type and its position.
-fn item_id(item: &str, response_id: &str, number: usize) -> String {
-    let item: IdentifiedItem<'_> = decode_json(item).unwrap_or_default();
-    let prefix = match item.kind.as_deref() {
-        None | Some("message") => "msg_",
-        Some("reasoning") => "rs_",
-        Some("function_call") => "fc_",
-        Some("function_call_output") => "fco_",
-        _ => "item_",
-    };
-    let made = || ids::response_id(prefix, &format!("{response_id}_{number}"));
-    item.id.map_or_else(made, Cow::into_owned)
-}
-
-/// Adds the fields of an item that the SDKs' types require and clients may leave out.
-fn complete_item(item: &str, response_id: &str, number: usize) -> Value {
-    let id = item_id(item, response_id, number);
-    let mut item = serde_json::from_str(item).unwrap_or_default();
-    add_item_fields(&mut item, id);
-    item
-}
-
-fn add_item_fields(item: &mut Value, id: String) {
-    let Some(fields) = item.as_object_mut() else {
-        return;
-    };
-    fields.entry("type").or_insert_with(|| "message".into());
-    let own = fields.entry("id").or_insert(Value::Null);
-    if !own.is_string() {
-        *own = id.into();
-    }
-    let is_from_model = fields.get("role").is_some_and(|role| role == "assistant");
-    if let Some(content) = fields.get_mut("content")
-        && content.is_string()
-    {
-        let kind = if is_from_model {
-            "output_text"
-        } else {
-            "input_text"
-        };
-        let mut part = json!({"type": kind, "text": content.take()});
-        if is_from_model {
-            part["annotations"] = json!([]);
-        }
-        *content = json!([part]);
-    }
 }
 
 #[cfg(test)]

@@ -1,21 +1,23 @@
 //! Passthrough: what the gateway decodes of bodies that it forwards as they are.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use smallvec::SmallVec;
 
 use super::Responses;
 use super::error;
 use super::item_bytes;
+use super::kept_ids::find_kept_ids;
 use super::usage::ReceivedUsage;
 use crate::formats::images_only::images_only;
 use crate::formats::{
-    Capabilities, Observation, OutputLimit, Passthrough, ResponseObserver, RoutingFields, chat,
-    decode_event_data, decode_model_name, decode_response_body, decode_unique_fields,
+    Capabilities, KeptIds, Observation, OutputLimit, Passthrough, ResponseObserver, RoutingFields,
+    chat, decode_event_data, decode_model_name, decode_response_body, decode_unique_fields,
     decode_unique_members, missing_content, set_field,
 };
 use crate::json::{
-    DecodeResult, Edit, FromJson, JsonReader, Present, RawJson, UniqueField, decode_json, from_json,
+    DecodeResult, Edit, FromJson, JsonReader, Present, RawJson, UniqueField, from_json,
 };
 use crate::model::{ApiError, ConversationState, Format, Text, Usage};
 
@@ -66,6 +68,10 @@ impl Passthrough for Responses {
         })
     }
 
+    fn kept_ids(&self, body: &[u8]) -> KeptIds {
+        find_kept_ids(body)
+    }
+
     fn limit_output(
         &self,
         body: &[u8],
@@ -107,9 +113,7 @@ impl Passthrough for Responses {
         (observer.has_content, observer.ended) = (true, true);
         let created = response.created_at.map_or(0, |seconds| seconds as i64);
         observer.reply = response.id.map(|id| (id.into_owned(), created));
-        for id in response.output.unwrap_or_default().0 {
-            observer.observe_item(&id);
-        }
+        response.output.unwrap_or_default().note(observer);
         Ok(Observation::of_model(response.model, body))
     }
 
@@ -129,17 +133,17 @@ impl Passthrough for Responses {
             "response.created" | "response.queued" | "response.in_progress" => {}
             // These announce content that is still to come.
             "response.output_item.added" => {
-                let item = event.item.map(RawJson::get);
-                let item: Option<PeekedItem<'_>> = item.and_then(|item| decode_json(item).ok());
-                if let Some(id) = item.and_then(|item| item.id) {
-                    observer.observe_item(&id);
-                }
+                decode_item(event.item).note(observer);
                 observer.before_item = observer.uncounted;
             }
             // Some upstreams send an item whole, without deltas.
             "response.output_item.done" => {
                 observer.has_content = true;
                 let (before, item) = (observer.before_item, event.item.map_or("", RawJson::get));
+                // Mostly the same ids came when the item was announced.
+                if item.contains("container_id") {
+                    decode_item(event.item).note(observer);
+                }
                 item_bytes::add_item(item, before, &mut observer.uncounted);
                 observer.before_item = observer.uncounted;
             }
@@ -170,6 +174,9 @@ impl Passthrough for Responses {
         };
         if let Some(usage) = &response.usage {
             observer.record_usage(usage.decode());
+        }
+        if observer.closed {
+            response.output.unwrap_or_default().note_missing(observer);
         }
         if let Some(id) = response.id
             && observer.reply.is_none()
@@ -219,9 +226,12 @@ from_json! {
     }
 }
 
-/// The ids of the items of a response. What is no list of items has none.
+/// The ids of the items of a response, and of the containers that these name. What is no list of items has none.
 #[derive(Default)]
-struct OutputIds<'a>(SmallVec<[Cow<'a, str>; 4]>);
+struct OutputIds<'a> {
+    items: SmallVec<[Cow<'a, str>; 4]>,
+    containers: SmallVec<[Cow<'a, str>; 1]>,
+}
 
 impl<'a> FromJson<'a> for OutputIds<'a> {
     fn decode(&mut self, reader: &mut JsonReader<'a>) -> DecodeResult {
@@ -239,18 +249,46 @@ impl<'a> OutputIds<'a> {
         }
         reader.object(|reader, key| match (key, reader.peek()) {
             ("id", Some(b'"')) => {
-                self.0.push(reader.text()?);
+                self.items.push(reader.text()?);
+                Ok(())
+            }
+            ("container_id", Some(b'"')) => {
+                self.containers.push(reader.text()?);
                 Ok(())
             }
             _ => reader.skip(),
         })
     }
+
+    fn note(&self, observer: &mut ResponseObserver) {
+        for id in &self.items {
+            observer.observe_item(id);
+        }
+        for id in &self.containers {
+            observer.observe_resource(id);
+        }
+    }
+
+    /// Notes the ids that have not come before, at the end of a stream: some upstreams do not announce their items.
+    fn note_missing(mut self, observer: &mut ResponseObserver) {
+        if self.items.iter().eq(observer.item_ids()) {
+            return;
+        }
+        let noted: HashSet<&str> = observer.item_ids().collect();
+        self.items.retain(|id| !noted.contains(&**id));
+        self.containers.retain(|id| !noted.contains(&**id));
+        self.note(observer);
+    }
 }
 
-from_json! {
-    struct PeekedItem<'a> {
-        "id" => id: Option<Text<'a>>,
+/// Decodes the ids of one item.
+fn decode_item(item: Option<RawJson<'_>>) -> OutputIds<'_> {
+    let mut ids = OutputIds::default();
+    if let Some(item) = item {
+        // What cannot be read has none.
+        let _ = ids.decode_item(&mut JsonReader::new(item.get()));
     }
+    ids
 }
 
 from_json! {

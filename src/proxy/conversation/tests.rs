@@ -67,13 +67,18 @@ fn a_long_conversation_is_expanded_as_a_large_body() {
 fn the_input_of_a_long_conversation_is_listed_as_a_large_body() {
     for (length, is_large) in [(1 << 10, false), (1 << 20, true)] {
         let conversations = conversations(length);
+        let mut counted = 0;
         let is_left = leaves_its_thread(|| {
             let list = StoredResponseAction::ListInput;
-            let page = answer(&conversations, SCOPE, list, ("resp_1", None), &mut |_| {
+            let mut grow = |bytes| {
+                counted = bytes;
                 Ok(())
-            });
+            };
+            let page = answer(&conversations, SCOPE, list, ("resp_1", None), &mut grow);
             assert!(page.expect("a page").len() > length);
         });
         assert_eq!(is_left, is_large, "{length}");
+        // The text, the item that it becomes, and the page.
+        assert!(counted > 3 * length, "{counted} of {length}");
     }
 }

@@ -1,5 +1,7 @@
 //! Continuing from stored responses, and listing their items.
 
+use serde_json::{Value, json};
+
 use super::*;
 
 fn items(text: &'static str, count: usize) -> ConversationItems {
@@ -14,7 +16,7 @@ fn stored_items_stand_before_the_new_input() {
     let before = [items(r#"{"a":1},{"b":2}"#, 2), items("", 0)];
     let resumed = |body: &str| {
         let resumed = ResponsesConversation
-            .resume(body.as_bytes(), &before)
+            .resume(&Bytes::copy_from_slice(body.as_bytes()), &before)
             .expect("a body");
         String::from_utf8(resumed.to_vec()).expect("text")
     };
@@ -34,7 +36,7 @@ fn stored_items_stand_before_the_new_input() {
         resumed(r#"{"input":null,"model":"m"}"#),
         r#"{"input":[{"a":1},{"b":2}],"model":"m"}"#
     );
-    let refused = ResponsesConversation.resume(br#"{"input":7}"#, &before);
+    let refused = ResponsesConversation.resume(&Bytes::from_static(br#"{"input":7}"#), &before);
     assert_eq!(
         refused.expect_err("a refusal").param.as_deref(),
         Some("input")

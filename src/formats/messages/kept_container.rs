@@ -1,0 +1,86 @@
+//! The container in which an upstream runs code, which it keeps under its id: in responses, and where a request names it.
+
+use crate::formats::kept_ids::may_have_word;
+use crate::formats::{KeptIds, KeptKind, ResponseObserver};
+use crate::json::{DecodeResult, FromJson, JsonReader, RawJson};
+
+/// The id of a container. What is no container has none: it is the client's to judge.
+#[derive(Default)]
+pub(super) struct PeekedContainer<'a> {
+    id: Option<RawJson<'a>>,
+}
+
+impl<'a> FromJson<'a> for PeekedContainer<'a> {
+    fn decode(&mut self, reader: &mut JsonReader<'a>) -> DecodeResult {
+        if reader.peek() != Some(b'{') {
+            return reader.skip();
+        }
+        reader.object(|reader, key| match key {
+            "id" => self.id.decode(reader),
+            _ => reader.skip(),
+        })
+    }
+}
+
+impl PeekedContainer<'_> {
+    pub(super) fn note(&self, observer: &mut ResponseObserver) {
+        if let Some(id) = self.id.and_then(RawJson::text) {
+            observer.observe_resource(&id);
+        }
+    }
+}
+
+/// Finds the id of the container of a request: `container` is the id itself, or an object that may have one.
+pub(super) fn find_kept_container(body: &[u8]) -> KeptIds {
+    let mut found = KeptIds::default();
+    let text = str::from_utf8(body).ok();
+    if let Some(text) = text.filter(|_| may_have_word(body, &["container"])) {
+        let mut reader = JsonReader::new(text);
+        // A body that is no JSON has been refused before.
+        let _ = reader.object(|reader, key| match key.eq_ignore_ascii_case("container") {
+            true => read_container(reader, &mut found),
+            false => reader.skip(),
+        });
+    }
+    found
+}
+
+fn read_container(reader: &mut JsonReader<'_>, found: &mut KeptIds) -> DecodeResult {
+    match reader.peek() {
+        Some(b'"') => {
+            let mut id = RawJson::default();
+            id.decode(reader)?;
+            // Nobody was given an id that cannot be read.
+            let id = id.text().unwrap_or_else(|| id.get().into());
+            found.mention(id.into_owned(), KeptKind::Container);
+            Ok(())
+        }
+        Some(b'{') => reader.object(|reader, key| match key.eq_ignore_ascii_case("id") {
+            true => read_container(reader, found),
+            false => reader.skip(),
+        }),
+        _ => reader.skip(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_container_of_a_request_is_found() {
+        for (body, ids) in [
+            (r#"{"container":"a"}"#, 1),
+            (r#"{"Container":{"ID":"a","skills":[]}}"#, 1),
+            (r#"{"cont\u0061iner":"a","container":"b"}"#, 2),
+            (
+                r#"{"container":{"skills":[{"type":"anthropic","skill_id":"pptx"}]}}"#,
+                0,
+            ),
+            (r#"{"container":null,"messages":[{"container":"a"}]}"#, 0),
+        ] {
+            let found = find_kept_container(body.as_bytes());
+            assert_eq!(found.mentions.len(), ids, "{body}");
+        }
+    }
+}
