@@ -46,6 +46,7 @@ mod token_count;
 mod token_counter;
 mod token_input;
 mod tool_name_rule;
+mod tool_rounds;
 mod unknown_fields;
 
 use crate::model::Format;
@@ -92,6 +93,7 @@ pub use text_tokens::estimate_json_tokens;
 pub use token_counter::{CountTokensRequest, TokenCounter};
 pub use token_input::InputSummary;
 pub use tool_name_rule::ToolNameRule;
+pub use tool_rounds::DEFAULT_TOOL_ROUNDS;
 
 impl Format {
     /// Returns the codec of the format.

@@ -1,5 +1,9 @@
 //! Tells whether a field of a request names a model beside the one that the request is for.
 
+use super::multipart::MultipartField;
+use crate::json::{DecodeResult, JsonReader};
+use crate::model::truncated;
+
 /// Fields of a body that stand for a model: those of routers, of clouds, and of servers with adapters. Some clients send fields of the
 /// body inside of the last one, and some servers take them out.
 const ROUTED: [&str; 15] = [
@@ -32,9 +36,63 @@ pub(super) fn names_model(key: &str, is_top: bool) -> bool {
         || (is_top && ROUTED.contains(&key.replace(['_', '-'], "").as_str()))
 }
 
+/// Finds the first field of a form that names such a model, or has an object with one. `is_known`: fields whose values are
+/// text, whatever they look like.
+pub(super) fn model_in_form(
+    fields: &[MultipartField<'_>],
+    is_known: impl Fn(&str) -> bool,
+) -> Option<String> {
+    let names_other = |field: &&MultipartField<'_>| {
+        let is_other = field.name != "model" && names_model(field.name, true);
+        is_other || (!is_known(field.name) && has_model(field.value))
+    };
+    let found = fields.iter().find(names_other);
+    found.map(|field| truncated(field.name).into_owned())
+}
+
+/// Tells whether a value is an object or a list, and has a field that names a model.
+fn has_model(value: &[u8]) -> bool {
+    let text = str::from_utf8(value).unwrap_or_default();
+    let mut found = false;
+    // What is no JSON is text.
+    let _ = search_models(&mut JsonReader::new(text), &mut found);
+    found
+}
+
+fn search_models(reader: &mut JsonReader<'_>, found: &mut bool) -> DecodeResult {
+    match reader.peek() {
+        Some(b'{') => reader.object(|reader, key| {
+            *found |= names_model(key, false) && reader.peek() != Some(b'n');
+            search_models(reader, found)
+        }),
+        Some(b'[') => reader.array(|reader| search_models(reader, found)),
+        _ => reader.skip(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::names_model;
+    use super::{has_model, names_model};
+
+    #[test]
+    fn an_object_in_a_form_may_name_a_model() {
+        for value in [
+            r#"{"model":"a"}"#,
+            r#" [{"x":[{"Models":["a"]}]}]"#,
+            r#"{"model":"a""#,
+        ] {
+            assert!(has_model(value.as_bytes()), "{value}");
+        }
+        for value in [
+            r#"{"model":null}"#,
+            "model",
+            "",
+            r#"["model"]"#,
+            "{model: a}",
+        ] {
+            assert!(!has_model(value.as_bytes()), "{value}");
+        }
+    }
 
     #[test]
     fn names_are_folded_as_lenient_parsers_do() {

@@ -27,6 +27,8 @@ pub struct RequestFindings {
     pub extra_thinking: Option<ExtraThinking>,
     /// The upstream may compact the conversation first: it reads all of it once more, and writes a summary.
     pub may_compact: bool,
+    /// How often the upstream may read the prompt again for tools that it runs itself.
+    pub tool_rounds: u64,
     /// The error for a setting that parsers may read in two ways.
     pub(super) refused: Option<ApiError>,
 }
@@ -61,8 +63,21 @@ impl RequestFindings {
             has_prompting_field: scan.has_prompting_field,
             has_stored_item: scan.has_stored_item,
             may_compact: false,
+            tool_rounds: 0,
             refused: scan.refused,
         }
+    }
+
+    /// Adds the rounds of the upstream's own tools, of which a request that is all text has none.
+    pub(super) fn with_tool_rounds(
+        mut self,
+        body: &[u8],
+        rounds: fn(&str) -> u64,
+    ) -> RequestFindings {
+        if !self.has_only_text {
+            self.tool_rounds = rounds(str::from_utf8(body).unwrap_or_default());
+        }
+        self
     }
 
     /// Returns the setting for which an upstream may charge more than the prices of the model, if there is one.

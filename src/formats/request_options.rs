@@ -275,6 +275,8 @@ pub struct OutputLimit {
     /// Tokens of each choice; `None`: the request sets no limit.
     pub output: Option<u64>,
     pub choices: u64,
+    /// Width and height of each image, where the request says how large it is.
+    pub pixels: Option<(u32, u32)>,
     /// The field with a limit of 0 beside a field with another one: an upstream that heeds the first may take it for none.
     pub zero_field: Option<&'static str>,
 }
@@ -291,6 +293,7 @@ impl OutputLimit {
         OutputLimit {
             output: output.filter(|output| *output > 0),
             choices: choices.unwrap_or(1).max(1),
+            pixels: None,
             zero_field: None,
         }
     }

@@ -86,6 +86,14 @@ impl ImageSize {
         (width > 0 && height > 0).then_some(ImageSize::Pixels { width, height })
     }
 
+    /// Width and height in pixels, where they are known.
+    pub const fn pixels(self) -> Option<(u32, u32)> {
+        match self {
+            ImageSize::Pixels { width, height } => Some((width, height)),
+            ImageSize::Shape { .. } => None,
+        }
+    }
+
     /// Width and height, or the aspect ratio.
     const fn sides(self) -> (u32, u32) {
         match self {

@@ -5,11 +5,12 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::context::{RESERVED_TIME, RequestContext, RequestCost};
+use super::image_output::max_image_tokens;
 use super::known_cost::check_known_cost;
 use super::recording_time;
 use super::thinking_output::{explain_thinking, max_compaction, max_thinking};
 use crate::access::{self, Leases, PendingReservation, Reserve};
-use crate::formats::Operation;
+use crate::formats::{DEFAULT_TOOL_ROUNDS, Operation};
 use crate::model::{ApiError, Format, Money, Usage};
 use crate::runtime::{Attempt, Prices};
 use crate::translate::{BodyEstimate, MeasuredUsage, likely_tokens_of_text};
@@ -17,7 +18,7 @@ use crate::translate::{BodyEstimate, MeasuredUsage, likely_tokens_of_text};
 /// The output of models that do not say how long it may be, where the request does not either.
 const DEFAULT_OUTPUT_TOKENS: u64 = 4096;
 
-/// The same of models that generate images, for each of these: a large one of high quality has more than 6000 tokens.
+/// The same of models that generate images in a conversation, where that limit is sent.
 const DEFAULT_IMAGE_TOKENS: u64 = 8192;
 
 /// The input of models that do not say how much they take: as much as the largest ones.
@@ -51,7 +52,8 @@ pub(super) fn reserve(
     let estimate = request.estimate(ctx.client.codec(), &traits, body);
     let has_output = request.operation.has_output();
     let client = ctx.client.format();
-    let input_of = |attempt: &Attempt| max_input(estimate, attempt, client);
+    let rounds = findings.tool_rounds;
+    let input_of = |attempt: &Attempt| max_input(estimate, rounds, attempt, client);
     let extra_thinking = findings.extra_thinking;
     let thinking_of = |attempt: &Attempt| max_thinking(extra_thinking, attempt, client);
     let may_compact = findings.may_compact;
@@ -63,19 +65,17 @@ pub(super) fn reserve(
             .output
             .filter(|_| !answers_with_image(attempt, client));
         let output = match has_output {
-            true => max_output(limit_of_text, attempt)
+            true => max_output(limit_of_text, limit.pixels, attempt)
                 .saturating_add(thinking_of(attempt))
                 .saturating_mul(limit.choices)
                 .saturating_add(compacted_of(attempt).unwrap_or_default()),
             false => 0,
         };
         let recording = recording_time::longest(request.operation, attempt);
-        // What is compacted is read twice.
-        let readings = if compacted_of(attempt).is_some() {
-            2
-        } else {
-            1
-        };
+        // What is compacted is read twice, and a prompt for images once for each.
+        let is_compacted = compacted_of(attempt).is_some();
+        let readings = 1 + u64::from(is_compacted);
+        let readings = readings.max(images_of(attempt, client, limit.choices));
         let tokens = input_of(attempt).tokens.saturating_mul(readings);
         let highest = prices.max_cost(tokens, output, milliseconds(longest));
         Some(highest + prices.audio_cost(recording))
@@ -110,21 +110,35 @@ struct MaxInput {
     tokens: u64,
     /// Some of it is not in the body, so that it may be as much as the model takes.
     is_unseen: bool,
+    /// How often the upstream may read it.
+    readings: u64,
 }
 
-fn max_input(estimate: BodyEstimate, attempt: &Attempt, client: Format) -> MaxInput {
-    let is_unseen = estimate.has_unseen_input(attempt.upstream.format == client);
+/// `rounds`: how often the client's format allows to read the prompt again for the upstream's own tools. Translation does not
+/// keep the limits of these.
+fn max_input(estimate: BodyEstimate, rounds: u64, attempt: &Attempt, client: Format) -> MaxInput {
+    let is_passthrough = attempt.upstream.format == client;
+    let is_unseen = estimate.has_unseen_input(is_passthrough);
+    let readings = 1_u64.saturating_add(match rounds {
+        0 => 0,
+        rounds if is_passthrough => rounds,
+        _ => DEFAULT_TOOL_ROUNDS,
+    });
     let seen = estimate.max_tokens(attempt.settings.settings.max_image_tokens);
     // An upstream refuses more than its model takes, of each input.
     let most = attempt.settings.settings.max_input_tokens;
     let most = most.map(|most| most.saturating_mul(estimate.inputs()));
     let tokens = match most {
-        Some(most) if is_unseen => most,
+        Some(most) if is_unseen => most.saturating_mul(readings),
         Some(most) => seen.min(most),
-        None if is_unseen => seen.max(DEFAULT_INPUT_TOKENS),
+        None if is_unseen => seen.saturating_mul(readings).max(DEFAULT_INPUT_TOKENS),
         None => seen,
     };
-    MaxInput { tokens, is_unseen }
+    MaxInput {
+        tokens,
+        is_unseen,
+        readings,
+    }
 }
 
 /// Says in the error of a cap why so much would have been reserved.
@@ -137,9 +151,13 @@ fn explain_unseen(mut api_error: ApiError, input: MaxInput, field: Option<String
             "send the input as text",
         ),
     };
+    let rounds = match input.readings {
+        1 => String::new(),
+        readings => format!(", read {readings} times for the upstream's own tools"),
+    };
     let why = format!(
-        " (it refers to input that the gateway cannot count, {which}, and that may have {tokens} tokens: {instead}, \
-         or set max_input_tokens of the model)"
+        " (it refers to input that the gateway cannot count, {which}, and that may have {tokens} tokens{rounds}: \
+         {instead}, or set max_input_tokens of the model)"
     );
     api_error.message.push_str(&why);
     api_error
@@ -150,16 +168,23 @@ fn answers_with_image(attempt: &Attempt, client: Format) -> bool {
     attempt.upstream.format == Format::Images && client != Format::Images
 }
 
-/// The longest output of an attempt, for each choice: the limit of the request, or else the one that is sent.
-fn max_output(limit: Option<u64>, attempt: &Attempt) -> u64 {
+/// How many images the images API makes, for each of which the prompt is billed.
+fn images_of(attempt: &Attempt, client: Format, choices: u64) -> u64 {
+    match [attempt.upstream.format, client].contains(&Format::Images) {
+        true => choices,
+        false => 1,
+    }
+}
+
+/// The longest output of an attempt, for each choice: the limit of the request, or else the one that is sent. `pixels`: width
+/// and height of an image.
+fn max_output(limit: Option<u64>, pixels: Option<(u32, u32)>, attempt: &Attempt) -> u64 {
     let usual = attempt.settings.settings.max_output_tokens;
-    let most = limit.or(usual).unwrap_or_else(|| {
-        let is_image = attempt.settings.settings.is_image_model();
-        let is_image = is_image || attempt.upstream.format == Format::Images;
-        match is_image {
-            true => DEFAULT_IMAGE_TOKENS,
-            false => DEFAULT_OUTPUT_TOKENS,
-        }
+    let is_image = attempt.settings.settings.is_image_model();
+    let most = limit.or(usual).unwrap_or_else(|| match is_image {
+        _ if attempt.upstream.format == Format::Images => max_image_tokens(pixels),
+        true => DEFAULT_IMAGE_TOKENS,
+        false => DEFAULT_OUTPUT_TOKENS,
     });
     most.max(attempt.upstream.format.min_output_tokens())
 }
@@ -172,7 +197,7 @@ pub(super) fn reserved_output(ctx: &RequestContext, attempt: &Attempt) -> Option
         && attempt.settings.prices.is_some()
         && request.operation.has_output()
         && request.output_limit.output.is_none();
-    is_reserved.then(|| max_output(None, attempt))
+    is_reserved.then(|| max_output(None, request.output_limit.pixels, attempt))
 }
 
 /// The cost of a request by the prices of the models that answered, computed once.
@@ -251,7 +276,7 @@ fn unread(ctx: &RequestContext) -> Option<MeasuredUsage> {
     is_unread.then(|| MeasuredUsage {
         usage: Usage {
             input: reserved_input(ctx).unwrap_or_else(|| input_tokens(ctx)),
-            output: max_output(limit.output, attempt).saturating_mul(limit.choices),
+            output: max_output(limit.output, limit.pixels, attempt).saturating_mul(limit.choices),
             ..Usage::default()
         },
         estimated: true,
@@ -293,7 +318,10 @@ fn unreported_input(ctx: &RequestContext) -> u64 {
 /// What the attempt is billed for its input, where the upstream may have read more than the client has sent.
 fn reserved_input(ctx: &RequestContext) -> Option<u64> {
     let (estimate, attempt) = (ctx.billing.estimate()?, ctx.route.current()?);
-    let input = max_input(estimate, attempt, ctx.client.format());
+    let request = ctx.route.request();
+    let findings = request.map(|request| request.findings(ctx.client.codec(), &ctx.route.body));
+    let rounds = findings.map_or(0, |findings| findings.tool_rounds);
+    let input = max_input(estimate, rounds, attempt, ctx.client.format());
     let growth = ctx.billing.reserved_growth();
     let body = match input.is_unseen {
         true => input.tokens,

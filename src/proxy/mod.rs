@@ -49,6 +49,7 @@ mod gateway;
 mod health_check;
 mod held_header;
 mod image_files;
+mod image_output;
 mod image_tasks;
 mod known_cost;
 mod large_body;

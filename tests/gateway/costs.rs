@@ -5,6 +5,7 @@ mod extra_output;
 mod interrupted;
 mod left_clients;
 mod spending_caps;
+mod tool_rounds;
 mod unreadable_streams;
 mod unseen_input;
 mod unusable_responses;

@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use super::Chat;
 use super::text_input::TEXT_INPUT;
+use super::tool_rounds::tool_rounds;
 use crate::formats::dearer_setting::USUAL_VALUES;
 use crate::formats::extra_thinking::ThinkingSwitch;
 use crate::formats::unknown_fields::UNKNOWN_FIELDS;
@@ -169,5 +170,6 @@ static FIELDS: LazyLock<FieldIndex> =
 impl InputInspection for Chat {
     fn findings(&self, body: &[u8]) -> RequestFindings {
         RequestFindings::with_thinking(body, &FIELDS, USUAL_VALUES, &THINKING)
+            .with_tool_rounds(body, tool_rounds)
     }
 }

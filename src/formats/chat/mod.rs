@@ -34,6 +34,7 @@ mod stream;
 mod tests;
 mod text;
 mod text_input;
+mod tool_rounds;
 mod tools;
 mod turns;
 mod unsupported;

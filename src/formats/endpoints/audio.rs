@@ -8,13 +8,13 @@ use crate::formats::chat::decode_error;
 use crate::formats::chosen_host::chosen_host_in_form;
 use crate::formats::dearer_setting::{USUAL_TIERS, find_dearer_in_form};
 use crate::formats::multipart::{self, FormRules, MultipartField};
-use crate::formats::other_model::names_model;
+use crate::formats::other_model::model_in_form;
 use crate::formats::{
     InputSummary, Observation, RequestFindings, ResponseObserver, RoutingFields, decode_event_data,
     decode_model_name, decode_unique_fields, missing_content,
 };
 use crate::json::{Edit, FieldIndex, Present, RawJson, from_json, replace};
-use crate::model::{ApiError, Text, truncated};
+use crate::model::{ApiError, Text};
 
 use super::endpoint_fields::index_fields;
 use super::response::ObservedUsage;
@@ -130,10 +130,9 @@ pub(super) fn set_model(body: &[u8], model: &str) -> Result<Bytes, ApiError> {
 /// Returns what of a form decides access and money; how much input it is, is not known in any case.
 pub(super) fn form_findings(body: &[u8]) -> RequestFindings {
     let fields = decode(body).unwrap_or_default();
-    let mut names = fields.iter().map(|field| field.name);
-    let found = names.find(|name| *name != "model" && names_model(name, true));
+    let is_known = |name: &str| FORM.single.contains(&name) || FORM.lists.contains(&name);
     RequestFindings {
-        other_model: found.map(|name| truncated(name).into_owned()),
+        other_model: model_in_form(&fields, is_known),
         dearer: find_dearer_in_form(&fields),
         chosen_host: chosen_host_in_form(&fields),
         ..RequestFindings::default()

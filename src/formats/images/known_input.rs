@@ -8,7 +8,7 @@ use super::{Images, form};
 use crate::formats::chosen_host::chosen_host_in_form;
 use crate::formats::dearer_setting::{DEARER_FIELDS, USUAL_VALUES, find_dearer_in_form};
 use crate::formats::multipart;
-use crate::formats::other_model::names_model;
+use crate::formats::other_model::model_in_form;
 use crate::formats::unknown_fields::UNKNOWN_FIELDS;
 use crate::formats::{InputInspection, RequestFindings, RequestHead};
 use crate::json::{FieldIndex, KnownFields, NO_FIELDS};
@@ -65,7 +65,7 @@ impl InputInspection for Images {
         };
         RequestFindings {
             unknown_field: find(|name| !FIELDS.knows_top(name)),
-            other_model: find(|name| name != "model" && names_model(name, true)),
+            other_model: model_in_form(&fields, |name| FIELDS.knows_top(name)),
             dearer: find_dearer_in_form(&fields),
             chosen_host: chosen_host_in_form(&fields),
             ..RequestFindings::default()

@@ -15,23 +15,23 @@ use crate::formats::{
     RoutingFields, chat, decode_event_data, decode_model_name, decode_response_body,
     decode_unique_fields, missing_content,
 };
-use crate::json::{Edit, from_json, remove_member};
-use crate::model::{ApiError, Losses, Usage};
+use crate::json::{Edit, RawJson, from_json, remove_member};
+use crate::model::{ApiError, ImageSize, Losses, Usage};
 
 impl Passthrough for Images {
     fn decode_routing_fields<'a>(&self, body: &'a [u8]) -> Result<RoutingFields<'a>, ApiError> {
         if multipart::is_multipart(body) {
             return peek_multipart(body);
         }
-        let [model, stream, asynchronous, n, ..] = decode_unique_fields(
+        let [model, stream, asynchronous, n, size, ..] = decode_unique_fields(
             body,
             [
                 &["model"],
                 &["stream"],
                 &["async"],
                 &["n"],
-                // An upstream may have its own prices for these.
                 &["size"],
+                // An upstream may have its own prices for it.
                 &["quality"],
             ],
         )?;
@@ -43,7 +43,7 @@ impl Passthrough for Images {
         Ok(RoutingFields {
             model: decode_model_name(body, &model)?,
             stream: stream.flag()?.unwrap_or(false),
-            output_limit: OutputLimit::of(None, n.count()?),
+            output_limit: limit_of(n.count()?, size.value().and_then(RawJson::text).as_deref()),
             async_option,
             ..RoutingFields::default()
         })
@@ -134,13 +134,24 @@ fn peek_multipart(body: &[u8]) -> Result<RoutingFields<'_>, ApiError> {
     });
     let stream = find("stream").map(MultipartField::flag).transpose()?;
     let count = find("n").map(MultipartField::count).transpose()?;
+    let size = find("size").and_then(|field| str::from_utf8(field.value).ok());
     Ok(RoutingFields {
         model: multipart::model_of(&fields)?,
         stream: stream.unwrap_or(false),
-        output_limit: OutputLimit::of(None, count),
+        output_limit: limit_of(count, size),
         async_option,
         ..RoutingFields::default()
     })
+}
+
+/// So many images of a size.
+fn limit_of(count: Option<u64>, size: Option<&str>) -> OutputLimit {
+    OutputLimit {
+        pixels: size
+            .and_then(ImageSize::of_pixels)
+            .and_then(ImageSize::pixels),
+        ..OutputLimit::of(None, count)
+    }
 }
 
 from_json! {

@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use super::Messages;
 use super::text_input::TEXT_INPUT;
+use super::tool_rounds::tool_rounds;
 use crate::formats::unknown_fields::UNKNOWN_FIELDS;
 use crate::formats::{InputInspection, RequestFindings};
 use crate::json::{
@@ -139,7 +140,7 @@ impl InputInspection for Messages {
     fn findings(&self, body: &[u8]) -> RequestFindings {
         RequestFindings {
             may_compact: may_compact(str::from_utf8(body).unwrap_or_default()),
-            ..RequestFindings::of(body, &FIELDS, &USUAL)
+            ..RequestFindings::of(body, &FIELDS, &USUAL).with_tool_rounds(body, tool_rounds)
         }
     }
 }

@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use super::Native;
 use super::text_input::TEXT_INPUT;
+use super::tool_rounds::tool_rounds;
 use crate::formats::media_kind::may_be_text;
 use crate::formats::unknown_fields::UNKNOWN_FIELDS;
 use crate::formats::{InputInspection, RequestCodec, RequestFindings, RequestHead};
@@ -108,7 +109,7 @@ static FIELDS: LazyLock<FieldIndex> =
 
 impl InputInspection for Native {
     fn findings(&self, body: &[u8]) -> RequestFindings {
-        RequestFindings::of(body, &FIELDS, &[USUAL_TIERS])
+        RequestFindings::of(body, &FIELDS, &[USUAL_TIERS]).with_tool_rounds(body, tool_rounds)
     }
 
     /// What `fileData` leads to is not seen, whatever its type claims.

@@ -39,6 +39,7 @@ mod stream;
 mod tests;
 mod text_input;
 mod thinking_config;
+mod tool_rounds;
 mod tools;
 mod usage;
 mod validation;

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use super::Responses;
 use super::text_input::TEXT_INPUT;
+use super::tool_rounds::tool_rounds;
 use crate::formats::dearer_setting::{DEARER_FIELDS, USUAL_VALUES};
 use crate::formats::unknown_fields::UNKNOWN_FIELDS;
 use crate::formats::{InputInspection, RequestFindings};
@@ -92,13 +93,33 @@ static FIELDS: LazyLock<FieldIndex> =
 impl InputInspection for Responses {
     /// Returns what decides access and money. Reasoning that the upstream keeps counts as a field that is not known.
     fn findings(&self, body: &[u8]) -> RequestFindings {
-        let mut findings = RequestFindings::of(body, &FIELDS, USUAL_VALUES);
+        let findings = RequestFindings::of(body, &FIELDS, USUAL_VALUES);
+        let mut findings = findings.with_tool_rounds(body, tool_rounds);
+        if !findings.has_only_text {
+            findings.may_compact = may_compact(str::from_utf8(body).unwrap_or_default());
+        }
         if findings.has_stored_item && findings.unknown_field.is_none() {
             let text = str::from_utf8(body).unwrap_or_default();
             findings.unknown_field = find_stored_reasoning(text);
         }
         findings
     }
+}
+
+from_json! {
+    struct ManagedContext<'a> {
+        "context_management" => context_management: Option<RawJson<'a>>,
+    }
+}
+
+/// Tells whether a request asks to compact the conversation, or cannot be read.
+fn may_compact(text: &str) -> bool {
+    let Ok(request) = decode_json::<ManagedContext<'_>>(text) else {
+        return text.contains("context_management");
+    };
+    let list = |managed: RawJson<'_>| decode_json::<Vec<Present>>(managed.get());
+    let managed = request.context_management.map(list);
+    managed.is_some_and(|managed| !managed.is_ok_and(|list| list.is_empty()))
 }
 
 from_json! {
@@ -138,4 +159,24 @@ fn find_stored_reasoning(text: &str) -> Option<String> {
     };
     let at = items.iter().position(is_stored)?;
     Some(format!("input[{at}].id"))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::model::Format;
+
+    #[test]
+    fn a_request_that_may_be_compacted_is_found() {
+        for (management, may_compact) in [
+            ("null", false),
+            ("[]", false),
+            (r#"[{"type":"compaction","compact_threshold":900}]"#, true),
+            (r#"{"type":"compaction"}"#, true),
+            (r#"[],"context_management":[]"#, true),
+        ] {
+            let body = format!(r#"{{"context_management":{management},"model":"m"}}"#);
+            let findings = Format::Responses.codec().findings(body.as_bytes());
+            assert_eq!(findings.may_compact, may_compact, "{management}");
+        }
+    }
 }

@@ -36,6 +36,7 @@ mod stream;
 mod tests;
 mod text_input;
 mod tool_choice;
+mod tool_rounds;
 mod tools;
 mod turns;
 mod usage;

@@ -84,23 +84,50 @@ async fn thinking_is_reserved_beside_the_limit_of_the_output() {
     assert_eq!(refused.status, 400, "{}", refused.text());
 }
 
-/// A large image of high quality has 6240 tokens.
+/// The size of an image decides its tokens, and each image reads the prompt again.
 #[tokio::test]
-async fn an_image_of_a_model_without_a_limit_is_reserved_as_a_large_one() {
+async fn images_are_reserved_by_their_size_and_their_number() {
     let mock = Mock::start();
+    let prices = [("art", "output: 1000"), ("text", "input: 1000")].map(|(id, price)| {
+        format!("{{id: {id}, model_type: image, pricing: {{{price}}}, upstreams: [{{name: art}}]}}")
+    });
+    let caps = [8, 9, 24, 25, 80, 90].map(|cap| {
+        format!("{{name: key-{cap}, secret: key-{cap}-of-a-person, spending_cap: {cap}}}")
+    });
     let config = format!(
-        "server: {{listen: LISTEN, admin: ADMIN}}\n\
-         keys: [{{name: small, secret: key-small, spending_cap: 8}}, {{name: large, secret: key-large, spending_cap: 10}}]\n\
-         upstreams: [{{name: art, format: images, base_url: \"http://{}/v1\"}}]\n\
-         models: [{{id: art, model_type: image, pricing: {{output: 1000}}, upstreams: [{{name: art}}]}}]\n",
-        mock.address
+        "server: {{listen: LISTEN, admin: ADMIN}}\nkeys: [{}]\n\
+         upstreams: [{{name: art, format: images, base_url: \"http://{}/v1\"}}]\nmodels: [{}]\n",
+        caps.join(", "),
+        mock.address,
+        prices.join(", ")
     );
     let gateway = Gateway::start(&config);
-    for (key, status) in [("key-small", 429), ("key-large", 200)] {
-        let body = json!({"model": "art", "prompt": "a cat"});
-        let asked = client().post(gateway.url("/v1/images/generations"));
-        let response = send(asked.bearer_auth(key).json(&body)).await;
-        assert_eq!(response.status, status, "{key}: {}", response.text());
+    let long = "1".repeat(3000);
+    for (body, too_small, enough) in [
+        (
+            json!({"model": "art", "prompt": "a cat", "size": "1024x1024"}),
+            8,
+            9,
+        ),
+        (
+            json!({"model": "art", "prompt": "a cat", "size": "1024x1024", "n": 10}),
+            80,
+            90,
+        ),
+        (json!({"model": "art", "prompt": "a cat"}), 24, 25),
+        (
+            json!({"model": "art", "prompt": "a cat", "size": "2880x2880"}),
+            24,
+            25,
+        ),
+        (json!({"model": "text", "prompt": long, "n": 8}), 24, 25),
+    ] {
+        for (cap, status) in [(too_small, 429), (enough, 200)] {
+            let asked = client().post(gateway.url("/v1/images/generations"));
+            let asked = asked.bearer_auth(format!("key-{cap}-of-a-person"));
+            let response = send(asked.json(&body)).await;
+            assert_eq!(response.status, status, "{cap} {body}: {}", response.text());
+        }
     }
 }
 

@@ -22,6 +22,12 @@ fn models() -> String {
     models.concat()
 }
 
+/// A gateway that does not ask whose ids are.
+fn start_without_owners(mock: &Mock) -> Gateway {
+    let config = config(mock.address, CAPPED, &models());
+    Gateway::start(&config.replace("access_log: json", "access_log: json, conversations: off"))
+}
+
 async fn send_to(gateway: &Gateway, format: &str, key: &str, model: &str, more: Value) -> Response {
     let (path, mut body) = request(format, model, "mock:usage=36000,0,1,0 mock:text=hi", false);
     for (field, value) in more.as_object().expect("an object") {
@@ -110,6 +116,8 @@ fn false_claims() -> Vec<(&'static str, Value)> {
         chat(json!({"type": "image_url", "image_url": {"url": "https://youtu.be/1"}})),
         chat(json!({"type": "image_url", "image_url": {"url": "data:text/plain;base64,JVBERg=="}})),
         chat(json!({"type": "image_url", "image_url": {"url": "data:video/mp4;base64,AAAA"}})),
+        // Such a file may have hundreds of pages.
+        chat(json!({"type": "image_url", "image_url": {"url": "data:image/tiff;base64,SUkqAA=="}})),
         chat(
             json!({"type": "input_audio", "input_audio": {"data": "https://files.example/long.mp3", "format": "mp3"}}),
         ),
@@ -265,7 +273,7 @@ fn unknown_fields() -> Vec<(&'static str, Value, &'static str)> {
 #[tokio::test]
 async fn a_field_that_is_not_known_reserves_the_most_that_the_model_takes() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&config(mock.address, CAPPED, &models()));
+    let gateway = start_without_owners(&mock);
     for (format, more, field) in unknown_fields().into_iter().chain(misplaced_media()) {
         let model = format!("dear-{format}");
         let refused = send_to(&gateway, format, "key-capped", &model, more.clone()).await;
@@ -338,7 +346,7 @@ async fn fields_that_are_known_reserve_their_length() {
 #[tokio::test]
 async fn input_that_is_only_referred_to_is_reserved_as_the_most_that_the_model_takes() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&config(mock.address, CAPPED, &models()));
+    let gateway = start_without_owners(&mock);
     for (format, more) in references() {
         let model = format!("dear-{format}");
         let refused = send_to(&gateway, format, "key-capped", &model, more.clone()).await;

@@ -1,0 +1,65 @@
+//! The rounds of tools that the upstream runs itself.
+
+use super::field_names::FUNCTION_DECLARATIONS;
+use crate::formats::tool_rounds::DEFAULT_TOOL_ROUNDS;
+use crate::json::{DecodeResult, FromJson, JsonReader, decode_json, from_json};
+
+from_json! {
+    struct RequestedNativeTools {
+        "tools" => tools: Option<Vec<DeclaredNativeTool>>,
+    }
+}
+
+#[derive(Default)]
+struct DeclaredNativeTool {
+    is_hosted: bool,
+}
+
+impl<'a> FromJson<'a> for DeclaredNativeTool {
+    fn decode(&mut self, reader: &mut JsonReader<'a>) -> DecodeResult {
+        reader.object(|reader, key| {
+            let is_own = FUNCTION_DECLARATIONS.contains(&key);
+            self.is_hosted |= !is_own && reader.peek() != Some(b'n');
+            reader.skip()
+        })
+    }
+}
+
+/// Returns how often the upstream may read the prompt again for its own tools, of which the format has no limit.
+pub(super) fn tool_rounds(body: &str) -> u64 {
+    // What is no list of tools may be anything to the upstream.
+    let request = decode_json::<RequestedNativeTools>(body);
+    let is_own = request.is_ok_and(|request| {
+        let mut tools = request.tools.iter().flatten();
+        tools.all(|tool| !tool.is_hosted)
+    });
+    match is_own {
+        true => 0,
+        false => DEFAULT_TOOL_ROUNDS,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::tool_rounds;
+
+    #[test]
+    fn rounds_are_those_of_hosted_tools() {
+        for (tools, rounds) in [
+            ("null", 0),
+            (
+                r#"[{"functionDeclarations":[]},{"function_declarations":[]}]"#,
+                0,
+            ),
+            (r#"[{"googleSearch":{}}]"#, 10),
+            (r#"[{"functionDeclarations":[],"code_execution":{}}]"#, 10),
+            (r#"{"googleSearch":{}}"#, 10),
+        ] {
+            assert_eq!(
+                tool_rounds(&format!(r#"{{"tools":{tools}}}"#)),
+                rounds,
+                "{tools}"
+            );
+        }
+    }
+}
