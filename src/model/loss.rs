@@ -22,6 +22,8 @@ pub enum FieldLocation {
     /// A path in the client's format.
     Path(Cow<'static, str>),
     Setting(Setting),
+    /// All turns: there may be none.
+    Turns,
     Turn {
         turn: Option<u32>,
     },
@@ -47,6 +49,16 @@ pub enum FieldLocation {
     ToolStrict {
         tool: u32,
     },
+}
+
+impl FieldLocation {
+    /// The turn at this index, or else all of them.
+    pub fn turn_or_all(turn: Option<u32>) -> FieldLocation {
+        match turn {
+            Some(_) => FieldLocation::Turn { turn },
+            None => FieldLocation::Turns,
+        }
+    }
 }
 
 /// A field of a part beside its content.

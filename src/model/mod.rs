@@ -86,6 +86,11 @@ impl Format {
         }
     }
 
+    /// Tells whether a stream of the format says that it is over. The others just end.
+    pub const fn has_end_mark(self) -> bool {
+        !matches!(self, Format::Native | Format::Images)
+    }
+
     pub fn from_name(name: &str) -> Option<Format> {
         Format::EVERY
             .into_iter()

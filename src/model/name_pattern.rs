@@ -107,11 +107,11 @@ impl PatternIndex {
 }
 
 /// Tells whether a name that no config lists may be sent to an upstream. It may stand in a path there, which it must not
-/// lead out of, and in the log. Some routers take a name with such a sign for several models.
+/// lead out of, be it decoded twice, and in the log. Some routers take a name with a comma or the like for several models.
 pub fn is_plain_name(name: &str) -> bool {
     name.len() <= MAX_NAME_LENGTH
         && name.bytes().all(|byte| byte.is_ascii_graphic())
-        && !name.contains([',', ';', '|'])
+        && !name.contains([',', ';', '|', '%', '\\'])
         && !name.split('/').any(|part| matches!(part, "." | ".."))
 }
 

@@ -6,6 +6,19 @@ use super::{Arguments, Media, Part, PartKind, Request, Response, Source};
 const PER_PART: usize = 64;
 const PER_TOOL: usize = 512;
 
+/// The types of files that hold one image: others, such as TIFF, may have hundreds of pages.
+const SINGLE_IMAGES: [&str; 9] = [
+    "image/png",
+    "image/jpeg",
+    "image/jpg",
+    "image/gif",
+    "image/webp",
+    "image/heic",
+    "image/heif",
+    "image/avif",
+    "image/bmp",
+];
+
 impl Request<'_> {
     /// The estimated size of texts and data, with an allowance for the syntax around them.
     pub fn size(&self) -> usize {
@@ -73,6 +86,7 @@ impl InputMedia {
         match &media.source {
             Source::Base64(data) => {
                 let is_image = media.mime.starts_with("image/");
+                let is_one_image = SINGLE_IMAGES.contains(&&*media.mime);
                 let kinds = ["audio/", "video/", "application/pdf"];
                 if is_image || kinds.iter().any(|kind| media.mime.starts_with(kind)) {
                     self.lengths.push(data.len() as u64);
@@ -83,7 +97,7 @@ impl InputMedia {
                     let name = media.name.as_deref();
                     media.mime.starts_with("text/") && name.is_some_and(names.is_text_file)
                 };
-                self.has_unseen |= !is_image && !is_text();
+                self.has_unseen |= !is_one_image && !is_text();
             }
             Source::Url(url) if media.mime.starts_with("image/") && (names.is_image_link)(url) => {
                 self.linked_images += 1;

@@ -166,10 +166,13 @@ async fn read(
     }
 }
 
-/// Tells whether a stream is complete, and all of it counted.
+/// Tells whether a stream is complete, and all of it counted. One that just ends may have a finish reason and usage in every
+/// chunk.
 fn is_counted(ctx: &RequestContext) -> bool {
     let translator = ctx.response.translator.as_ref();
-    translator.is_some_and(|translator| translator.observer().is_counted())
+    let is_counted = translator.is_some_and(|translator| translator.observer().is_counted());
+    let attempt = ctx.route.current();
+    is_counted && attempt.is_some_and(|attempt| attempt.upstream.format.has_end_mark())
 }
 
 fn is_awaited(ctx: &RequestContext, limits: &ReadLimits) -> bool {

@@ -1,5 +1,7 @@
 //! The paths of what a translation has lost, for headers, logs and usage records.
 
+use std::collections::HashSet;
+
 use super::context::RequestContext;
 use crate::model::{Action, Losses};
 
@@ -30,9 +32,12 @@ fn list(
     limit: usize,
 ) -> String {
     let codec = ctx.client.codec();
-    let mut list = String::new();
+    let (mut list, mut named) = (String::new(), HashSet::new());
     for loss in losses.0.iter().filter(|loss| which(loss.action)) {
         let path = codec.path_of(&loss.location);
+        if named.contains(&path) {
+            continue;
+        }
         if list.len() + path.len() > limit {
             break;
         }
@@ -44,6 +49,7 @@ fn list(
             ' '..='~' => letter,
             _ => '?',
         }));
+        named.insert(path);
     }
     list
 }

@@ -63,6 +63,19 @@ async fn requests_that_break_a_rule_are_refused_for_every_upstream() {
 }
 
 #[tokio::test]
+async fn a_request_without_content_names_contents() {
+    let mock = Mock::start();
+    let server = ", validate_native: off";
+    let gateway = Gateway::start(&config(server, echo_upstream(), mock.address));
+    for body in ["{}", r#"{"contents": []}"#] {
+        let response = send_request(&gateway, "chat", "generateContent", body).await;
+        let message = refused(&response, 400);
+        assert!(message.contains("contents"), "{body}: {message}");
+        assert!(!message.contains("systemInstruction"), "{body}: {message}");
+    }
+}
+
+#[tokio::test]
 async fn valid_requests_pass_byte_by_byte() {
     let mock = Mock::start();
     let gateway = Gateway::start(&config("", echo_upstream(), mock.address));

@@ -8,6 +8,7 @@ impl FieldPaths for Chat {
     fn path_of(&self, location: &FieldLocation) -> String {
         match location {
             FieldLocation::Path(path) => path.clone().into_owned(),
+            FieldLocation::Turns => "messages".to_owned(),
             FieldLocation::Setting(setting) => Format::Chat.setting(*setting).path().to_owned(),
             FieldLocation::Turn { turn: Some(turn) } => format!("messages[{turn}]"),
             FieldLocation::Part {

@@ -142,7 +142,7 @@ pub(super) fn encode_turns<'a>(
     let Some(last) = messages.last() else {
         let turn = request.turns.last().and_then(|turn| turn.at);
         let message = "there is nothing to answer: every turn is empty";
-        return Err(ApiError::invalid(message).at_location(FieldLocation::Turn { turn }));
+        return Err(ApiError::invalid(message).at_location(FieldLocation::turn_or_all(turn)));
     };
     // The format has no prefill: the model does not continue its own last message.
     if last.is_of_model() && last.tool_calls.is_empty() {

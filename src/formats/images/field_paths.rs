@@ -17,6 +17,7 @@ impl FieldPaths for Images {
             | FieldLocation::InToolResult { .. } => "prompt".to_owned(),
             FieldLocation::Field { of, .. } => self.path_of(of),
             FieldLocation::Tool { .. } | FieldLocation::ToolStrict { .. } => "tools".to_owned(),
+            FieldLocation::Turns => "prompt".to_owned(),
             FieldLocation::Setting(setting) => Format::Images.setting(*setting).path().to_owned(),
         }
     }

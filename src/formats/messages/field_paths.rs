@@ -8,6 +8,7 @@ impl FieldPaths for Messages {
     fn path_of(&self, location: &FieldLocation) -> String {
         match location {
             FieldLocation::Path(path) => path.to_string(),
+            FieldLocation::Turns => "messages".to_owned(),
             FieldLocation::Setting(setting) => Format::Messages.setting(*setting).path().to_owned(),
             FieldLocation::Turn { turn } => turn_path(*turn),
             FieldLocation::Part { turn, part: None } => match turn {

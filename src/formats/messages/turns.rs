@@ -96,7 +96,7 @@ pub(super) fn encode_turns<'a>(
         .is_none_or(|draft| draft.role != MessagesRole::User)
     {
         let turn = drafts.first().and_then(|draft| draft.at);
-        losses.approximated(FieldLocation::Turn { turn });
+        losses.approximated(FieldLocation::turn_or_all(turn));
         let block = ContentBlock::Text { text: CONTINUED };
         drafts.insert(0, TurnDraft::of(MessagesRole::User, block, turn));
     }

@@ -143,9 +143,8 @@ pub(super) fn encode_turns<'a>(
     if contents.first().is_none_or(|content| content.role != USER) {
         let placeholder = NativePart::from(NativePayload::Text(PLACEHOLDER_TEXT));
         contents.insert(0, NativeContent::user(vec![placeholder], true));
-        losses.approximated(FieldLocation::Turn {
-            turn: turns.iter().find_map(|turn| turn.at),
-        });
+        let turn = turns.iter().find_map(|turn| turn.at);
+        losses.approximated(FieldLocation::turn_or_all(turn));
     }
     // The format has no way to make a model continue its own text.
     if contents.last().is_some_and(NativeContent::is_prefill) {

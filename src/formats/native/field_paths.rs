@@ -22,6 +22,7 @@ impl FieldPaths for Native {
         };
         match location {
             FieldLocation::Path(path) => path.clone().into_owned(),
+            FieldLocation::Turns => "contents".to_owned(),
             FieldLocation::Setting(setting) => Format::Native.setting(*setting).path().to_owned(),
             FieldLocation::Turn { turn } => content(*turn),
             FieldLocation::Part { turn, part: None } => content(*turn),

@@ -8,6 +8,7 @@ impl FieldPaths for Responses {
     fn path_of(&self, location: &FieldLocation) -> String {
         match *location {
             FieldLocation::Path(ref path) => path.to_string(),
+            FieldLocation::Turns => "input".to_owned(),
             FieldLocation::Setting(setting) => Format::Responses.setting(setting).path().to_owned(),
             FieldLocation::Part {
                 turn: Some(turn),

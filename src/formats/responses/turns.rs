@@ -214,7 +214,7 @@ pub(super) fn encode<'r>(
     if list.items.is_empty() {
         let turn = turns.last().and_then(|turn| turn.at);
         let message = "there is nothing to answer: every turn is empty";
-        return Err(ApiError::invalid(message).at_location(FieldLocation::Turn { turn }));
+        return Err(ApiError::invalid(message).at_location(FieldLocation::turn_or_all(turn)));
     }
     // The format has no way to make a model continue its own message.
     if let Some(InputItem::Message {

@@ -76,7 +76,21 @@ fn literal_texts_do_not_overlap() {
 fn names_that_could_harm_are_not_matched() {
     let long = "x".repeat(MAX_NAME_LENGTH + 1);
     for name in [
-        "", "a b", "a\nb", "ä", "..", "a/../b", "./a", "a/.", "a,b", "a;b", "a|b", &long,
+        "",
+        "a b",
+        "a\nb",
+        "ä",
+        "..",
+        "a/../b",
+        "./a",
+        "a/.",
+        "a,b",
+        "a;b",
+        "a|b",
+        "a%2f..%2fb",
+        "a%b",
+        "a\\..\\b",
+        &long,
     ] {
         assert_eq!(found(&["*"], name), None, "{name:?}");
     }

@@ -238,7 +238,7 @@ async fn a_task_that_is_cancelled_is_paid_by_its_usage() {
     );
     let gateway = CappedGateway::start(&config);
     let words = "a cat mock:usage=10,0,70,0 mock:wait=go mock:name=task";
-    let body = json!({"model": "art", "prompt": words, "async": true});
+    let body = json!({"model": "art", "prompt": words, "size": "1024x1024", "async": true});
     let asked = client().post(gateway.gateway.url("/v1/images/generations"));
     let accepted = send(asked.bearer_auth("key-capped").json(&body)).await;
     assert_eq!(accepted.status, 202, "{}", accepted.text());
@@ -353,4 +353,42 @@ async fn one_key_has_few_requests_that_are_finished_without_their_clients() {
     assert_eq!(lines.iter().filter(reserved).count(), 1);
     let reported = |line: &&LogLine| line.count("output_tokens") == 50;
     assert_eq!(lines.iter().filter(reported).count(), 32);
+}
+
+/// A native stream may have a finish reason and usage in each chunk: what comes after them is paid as well.
+#[tokio::test]
+async fn a_stream_without_a_mark_of_its_end_is_read_until_it_ends() {
+    let (some, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let signals = (some.clone(), go.clone());
+    let upstream = Http1Upstream::start(move |mut connection, _| {
+        let (some, go) = signals.clone();
+        async move {
+            let _ = connection.read_message().await;
+            let chunk = |count: usize| {
+                let candidate = json!({"content": {"role": "model", "parts": [{"text": "hi"}]}, "finishReason": "STOP"});
+                let usage = json!({"promptTokenCount": 1000, "candidatesTokenCount": count});
+                let event = json!({"candidates": [candidate], "usageMetadata": usage});
+                let event = format!("data: {event}\n\n");
+                format!("{:x}\r\n{event}\r\n", event.len())
+            };
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+            connection.send(format!("{head}{}", chunk(1))).await;
+            some.notify_one();
+            go.notified().await;
+            connection.send(format!("{}0\r\n\r\n", chunk(100))).await;
+            connection.read_until_closed().await;
+        }
+    })
+    .await;
+    let gateway = CappedGateway::start(&config(upstream.address, CAPPED, ""));
+    let (path, body) = request("native", "priced-native", "hello", true);
+    let mut connection = gateway.send(&path, &body).await;
+    assert_eq!(connection.read_head().await.expect("a head").status(), 200);
+    some.notified().await;
+    let _ = connection.read_chunk().await;
+    drop(connection);
+    gateway.until_reading(1).await;
+    go.notify_one();
+    let lines = gateway.lines().await;
+    assert_eq!(lines[0].count("output_tokens"), 100);
 }

@@ -41,6 +41,17 @@ async fn responses_clients_get_an_image_item_and_choose_its_settings() {
     }
 }
 
+/// Two settings may stand in one place.
+#[tokio::test]
+async fn each_place_of_a_loss_is_named_once() {
+    let setup = ImageGateway::start();
+    let body = json!({"model": "art", "input": "a cat", "tools": [{"type": "image_generation"},
+        {"type": "web_search"}, {"type": "code_interpreter", "container": {"type": "auto"}}]});
+    let response = setup.post("/v1/responses", &body).await;
+    assert_eq!(response.status(), 200);
+    assert_eq!(header(&response, "x-omniglot-dropped"), "tools");
+}
+
 #[tokio::test]
 async fn native_clients_get_inline_data_and_their_aspect_ratio_becomes_a_size() {
     let setup = ImageGateway::start();
