@@ -44,7 +44,7 @@
 //! | floor | modules |
 //! | --- | --- |
 //! | 8 | [`cli`], [`server`] |
-//! | 7 | [`proxy`], [`images`], [`mock`], [`admin`], [`console`] |
+//! | 7 | [`proxy`], [`images`], [`mock`], [`score`], [`admin`], [`console`] |
 //! | 6 | [`access`], [`credentials`] |
 //! | 5 | [`runtime`], [`store`], [`journal`], [`catalog`], [`metrics`] |
 //! | 4 | [`translate`], [`config`] |
@@ -73,6 +73,7 @@ pub mod mock;
 pub mod model;
 pub mod proxy;
 pub mod runtime;
+pub mod score;
 pub mod server;
 pub mod sse;
 pub mod store;

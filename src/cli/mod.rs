@@ -1,4 +1,4 @@
-//! The command line: run, init, check, providers, import, account, key, usage, translate, mock, completions, man.
+//! The command line: run, init, check, providers, import, account, key, usage, translate, mock, score, completions, man.
 
 mod account;
 mod config_file;
@@ -12,6 +12,7 @@ mod logging;
 mod manual;
 mod output;
 mod quick_start;
+mod score;
 mod store_session;
 mod time_argument;
 mod translate;
@@ -82,6 +83,8 @@ enum Command {
         #[arg(long, default_value = "127.0.0.1:8090")]
         listen: SocketAddr,
     },
+    /// Score a gateway: what it loses between formats, what it adds, how it fails
+    Score(Box<score::ScoreOptions>),
     /// Print the completions of the command line for a shell
     Completions(manual::CompletionOptions),
     /// Print the JSON Schema of the config, for editors
@@ -106,7 +109,7 @@ pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let (command, file) = (cli.command.unwrap_or(Command::Run(cli.run)), cli.config);
     if file.is_given() && !takes_config(&command) {
-        let message = "init, health, providers, import, translate, mock, completions, schema and man take no config; leave out -c";
+        let message = "init, health, providers, import, translate, mock, score, completions, schema and man take no config; leave out -c";
         Cli::command()
             .error(ErrorKind::ArgumentConflict, message)
             .exit();
@@ -123,6 +126,7 @@ pub fn main() -> ExitCode {
         Command::Usage(options) => usage::run(&options, file),
         Command::Translate(options) => translate::run(&options),
         Command::Mock { listen } => serve_mock(listen).map(|()| ExitCode::SUCCESS),
+        Command::Score(options) => score::run(&options),
         Command::Completions(options) => manual::complete(&options, Cli::command()),
         Command::Schema => print_schema(),
         Command::Man(options) => manual::manual(&options, Cli::command()),
@@ -142,6 +146,7 @@ const fn takes_config(command: &Command) -> bool {
             | Command::Import(_)
             | Command::Translate(_)
             | Command::Mock { .. }
+            | Command::Score(_)
             | Command::Completions(_)
             | Command::Schema
             | Command::Man(_)

@@ -15,7 +15,7 @@ use crate::process::Demo;
 use crate::{read, root};
 
 /// Blocks that cannot be tried: a build, all tests, a process that runs until it is stopped, files of another machine.
-const NOT_RUN: [(&str, &str); 17] = [
+const NOT_RUN: [(&str, &str); 18] = [
     ("README.md", "cargo install --path . --locked"),
     ("README.md", "omniglot run -c omniglot.yaml"),
     ("README.md", "scripts/test"),
@@ -35,6 +35,10 @@ const NOT_RUN: [(&str, &str); 17] = [
     (
         "docs/cli.md",
         "omniglot account create ada --role admin --email ada@example.com -c omniglot.yaml",
+    ),
+    (
+        "docs/cli.md",
+        "omniglot score --print-config litellm --key sk-score > litellm.yaml",
     ),
     (
         "docs/benchmark.md",

@@ -12,7 +12,7 @@ const FLOORS: [(u8, &[&str]); 9] = [
     (4, &["translate", "config"]),
     (5, &["runtime", "store", "journal", "catalog", "metrics"]),
     (6, &["access", "credentials"]),
-    (7, &["proxy", "images", "mock", "admin", "console"]),
+    (7, &["proxy", "images", "mock", "score", "admin", "console"]),
     (8, &["server", "cli", "main"]),
 ];
 
@@ -31,7 +31,10 @@ const CRATES: [(&str, &[&str]); 25] = [
     ("pingora_http", &["proxy/", "server/"]),
     ("pingora_proxy", &["proxy/"]),
     ("pingora_timeout", &["proxy/", "server/"]),
-    ("axum", &["admin.rs", "console/", "mock/", "server/"]),
+    (
+        "axum",
+        &["admin.rs", "console/", "mock/", "score/", "server/"],
+    ),
     ("axum_extra", &["console/"]),
     ("askama", &["console/"]),
     ("argon2", &["console/passwords.rs"]),

@@ -1,0 +1,82 @@
+//! Scenarios: data files that say what a client says, what the upstream answers, and how it fails.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::said::{SaidAnswer, SaidRequest};
+use super::scenario_files::SCENARIOS;
+use super::wire::WireFormat;
+
+/// One scenario; every pair of formats is driven through it, as JSON and as a stream.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    pub name: String,
+    /// What is lost where it fails, in one sentence.
+    pub about: String,
+    pub says: SaidRequest,
+    #[serde(default)]
+    pub answers: SaidAnswer,
+    /// The next request of the same conversation.
+    #[serde(default)]
+    pub then: Option<ScenarioStep>,
+    #[serde(default)]
+    pub fault: Option<UpstreamFault>,
+    /// The upstream cuts its stream at every byte of the characters that have several.
+    #[serde(default)]
+    pub byte_by_byte: bool,
+    /// Bodies that clients send instead of what `says` would be, by format; `{{mark}}` stands in their text.
+    #[serde(default)]
+    pub client: BTreeMap<String, Value>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScenarioStep {
+    pub says: SaidRequest,
+    #[serde(default)]
+    pub answers: SaidAnswer,
+}
+
+/// How the upstream fails.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum UpstreamFault {
+    /// It answers with an error.
+    Status {
+        status: u16,
+        #[serde(default)]
+        retry_after: Option<u32>,
+    },
+    /// The connection ends in the middle of the body: after every event of a stream.
+    Cut,
+    /// It stops to send, and does not close the connection.
+    Hang,
+    /// It sends what is not of the format.
+    Garbage,
+    /// It answers 200, and an error.
+    ErrorInside,
+}
+
+impl Scenario {
+    /// Reads a file; an error says what is wrong with it.
+    pub fn parse(text: &str) -> Result<Scenario, String> {
+        let scenario: Scenario = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let is_known = |name: &String| WireFormat::from_name(name).is_some();
+        match scenario.client.keys().find(|name| !is_known(name)) {
+            Some(name) => Err(format!("client.{name} is no format")),
+            None => Ok(scenario),
+        }
+    }
+
+    /// The scenarios of this binary.
+    pub fn all() -> Vec<Scenario> {
+        let parse = |(name, text): &(&str, &str)| match Scenario::parse(text) {
+            Ok(scenario) => scenario,
+            Err(reason) => panic!("the embedded scenario {name} is tested: {reason}"),
+        };
+        SCENARIOS.iter().map(parse).collect()
+    }
+}
