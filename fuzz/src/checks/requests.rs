@@ -103,9 +103,10 @@ fn check_resume(format: Format, body: &[u8]) {
         text: Bytes::from_static(b"{\"role\":\"user\",\"content\":\"a\"},{}"),
         count: 2,
     };
+    let bytes = Bytes::copy_from_slice(body);
     let (own, resumed) = match (
-        codec.request_items(&body[added]),
-        codec.resume(body, std::slice::from_ref(&before)),
+        codec.request_items(&bytes.slice(added)),
+        codec.resume(&bytes, std::slice::from_ref(&before)),
     ) {
         (Ok(own), Ok(resumed)) => (own, resumed),
         (Err(api_error), Err(_)) => return check_error(format, &api_error),
