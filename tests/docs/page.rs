@@ -44,6 +44,10 @@ const NOT_RUN: [(&str, &str); 18] = [
         "docs/benchmark.md",
         "cargo bench --bench gateway -- --only start,pairs",
     ),
+    (
+        "docs/benchmark.md",
+        "cargo bench --bench receipts -- --postgres postgres://user@host/empty",
+    ),
     ("docs/operations.md", "server:"),
     ("docs/installation.md", "packaging/release binary"),
     (
