@@ -7,9 +7,12 @@ use anyhow::{Context as _, Result};
 use clap::{Args, ValueEnum};
 
 use super::output;
-use crate::formats::{Capabilities, Framing, RequestHead, ResponseOptions, UpstreamTarget};
-use crate::model::{Action, ApiError, Format, Losses, TranslationState};
-use crate::translate;
+use crate::formats::Capabilities;
+use crate::model::{Format, Losses};
+use crate::translate::{BodyKind, StandaloneTranslation};
+
+/// Ids of responses are made of it.
+const REQUEST_ID: &str = "req_translate";
 
 #[derive(Debug, Args)]
 pub(super) struct TranslateOptions {
@@ -57,32 +60,13 @@ pub(super) fn run(options: &TranslateOptions) -> Result<ExitCode> {
     std::io::stdin()
         .read_to_end(&mut input)
         .context("cannot read stdin")?;
+    let capabilities = options.capabilities()?;
+    let translation = options.translation(&capabilities);
+    let client = translation.client();
     let mut losses = Losses::default();
-    let (outcome, client) = match options.kind {
-        InputKind::Request => (options.request(&input, &mut losses)?, options.from),
-        InputKind::Response => {
-            let asked = options.asked()?;
-            let (from, to) = (options.from, options.to);
-            let body = translate::response(from, to, &input, &asked, &mut losses);
-            (body, options.to)
-        }
-        InputKind::Stream => {
-            let asked = options.asked()?;
-            let body = translate::stream(options.from, options.to, &input, &asked);
-            (Ok(body), options.to)
-        }
-        InputKind::Error => {
-            let (from, to) = (options.from, options.to);
-            let (_, body) = translate::error(from, to, options.status, &input, "");
-            (Ok(body), options.to)
-        }
-    };
+    let outcome = translation.translate(&input, &mut losses);
     for lost in &losses.0 {
-        let action = match lost.action {
-            Action::Dropped => "dropped",
-            Action::Approximated => "adjusted",
-            Action::Added => "added",
-        };
+        let action = lost.action.word();
         let path = client.codec().path_of(&lost.location);
         output::note(&format!("{action} {path}"));
     }
@@ -107,46 +91,28 @@ impl TranslateOptions {
         Ok(capabilities)
     }
 
-    fn request(&self, input: &[u8], losses: &mut Losses) -> Result<Result<Vec<u8>, ApiError>> {
-        let capabilities = self.capabilities()?;
-        let fields = match self.from.codec().decode_routing_fields(input) {
-            Ok(fields) => fields,
-            Err(api_error) => return Ok(Err(api_error)),
-        };
-        let named = fields.model.map(|model| model.name.into_owned());
-        let model = self.model.clone().or(named).unwrap_or_default();
-        let stream = self.stream || fields.stream;
-        let head = RequestHead {
-            path_model: (self.from == Format::Native).then_some(model.as_str()),
-            stream,
-            text_only: false,
-            ..RequestHead::default()
-        };
-        let target = UpstreamTarget {
-            model: &model,
-            stream,
-            max_output_tokens: None,
-            capabilities: &capabilities,
-            brand: "google",
-            images_only: false,
-        };
-        let outgoing = translate::request(self.from, self.to, &head, input, &target, losses);
-        Ok(outgoing.map(|outgoing| outgoing.body))
-    }
-
-    fn asked(&self) -> Result<ResponseOptions> {
-        let think_tags = self.capabilities()?.chat_think_tags && self.from == Format::Chat;
-        Ok(ResponseOptions {
-            model: self.model.clone().unwrap_or_default(),
-            stream: matches!(self.kind, InputKind::Stream),
-            framing: Framing::Sse,
-            include_usage: self.include_usage,
-            request_id: "req_translate".to_owned(),
-            created_at: jiff::Timestamp::now().as_second(),
-            translation_state: TranslationState {
-                think_tags,
-                ..TranslationState::default()
+    fn translation<'a>(&'a self, capabilities: &'a Capabilities) -> StandaloneTranslation<'a> {
+        StandaloneTranslation {
+            from: self.from,
+            to: self.to,
+            kind: match self.kind {
+                InputKind::Request => BodyKind::Request,
+                InputKind::Response => BodyKind::Response,
+                InputKind::Stream => BodyKind::Stream,
+                InputKind::Error => BodyKind::Error {
+                    status: self.status,
+                },
             },
-        })
+            model: self.model.as_deref(),
+            stream: self.stream,
+            include_usage: self.include_usage,
+            max_output_tokens: None,
+            capabilities,
+            request_id: match self.kind {
+                InputKind::Error => "",
+                InputKind::Request | InputKind::Response | InputKind::Stream => REQUEST_ID,
+            },
+            created_at: jiff::Timestamp::now().as_second(),
+        }
     }
 }

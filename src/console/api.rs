@@ -5,6 +5,7 @@ mod keys;
 mod people;
 mod second_factor;
 mod session;
+mod translate;
 mod usage;
 
 use std::sync::Arc;
@@ -22,6 +23,7 @@ use utoipa_axum::routes;
 
 use super::openapi;
 use super::refusal::{InputProblem, Refusal};
+use super::security;
 use super::state::Console;
 use super::texts::ENGLISH;
 
@@ -67,7 +69,12 @@ pub fn routes() -> (Router<Arc<Console>>, OpenApi) {
         .routes(routes!(keys::rotate_key))
         .routes(routes!(usage::get_usage))
         .routes(routes!(usage::list_requests))
-        .routes(routes!(usage::get_request));
+        .routes(routes!(usage::get_request))
+        .merge(
+            OpenApiRouter::new()
+                .routes(routes!(translate::translate))
+                .layer(security::explorer_limit()),
+        );
     let (router, description) = OpenApiRouter::with_openapi(openapi::description())
         .nest("/api/v1", api)
         .split_for_parts();

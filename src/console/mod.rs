@@ -5,7 +5,9 @@
 mod actor;
 mod api;
 mod assets;
+mod blocking_work;
 mod caller;
+mod explorer;
 mod identity;
 mod language;
 mod mail;

@@ -1,12 +1,12 @@
 //! Passwords, hashed with Argon2id: slow on purpose, and the same work whether an account exists or not.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use argon2::password_hash::phc::PasswordHash;
 use argon2::password_hash::{PasswordHasher as _, PasswordVerifier as _};
 use argon2::{Algorithm, Argon2, Params, Version};
-use tokio::sync::Semaphore;
 
+use super::blocking_work::BlockingWork;
 use super::refusal::{InputProblem, Refusal};
 
 /// As OWASP recommends: 19 MiB, two passes, one lane.
@@ -22,13 +22,13 @@ const LONGEST: usize = 256;
 
 /// Hashes and verifies passwords.
 pub struct Passwords {
-    permits: Arc<Semaphore>,
+    work: BlockingWork,
 }
 
 impl Default for Passwords {
     fn default() -> Passwords {
         Passwords {
-            permits: Arc::new(Semaphore::new(AT_ONCE)),
+            work: BlockingWork::new(AT_ONCE),
         }
     }
 }
@@ -43,8 +43,8 @@ impl Passwords {
             return Err(InputProblem::PasswordLong.into());
         }
         let password = password.to_owned();
-        let hash = self.compute(move || new_hash(&password)).await;
-        hash.flatten().ok_or(Refusal::Unavailable)
+        let hash = self.work.run(move || new_hash(&password)).await?;
+        hash.ok_or(Refusal::Unavailable)
     }
 
     /// Verifies a password. Without a hash it does the same work, and the answer is no.
@@ -53,7 +53,7 @@ impl Passwords {
             return false;
         }
         let (password, hash) = (password.to_owned(), hash.map(str::to_owned));
-        let verified = self.compute(move || {
+        let verified = self.work.run(move || {
             let is_known = hash.is_some();
             let hash = hash.as_deref().unwrap_or_else(|| nobody());
             let matches = PasswordHash::new(hash).is_ok_and(|hash| {
@@ -64,19 +64,6 @@ impl Passwords {
             matches && is_known
         });
         verified.await.unwrap_or(false)
-    }
-
-    /// Runs on a thread that may block; few at once.
-    async fn compute<T: Send + 'static>(
-        &self,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> Option<T> {
-        let permit = self.permits.clone().acquire_owned().await.ok()?;
-        let computed = tokio::task::spawn_blocking(move || {
-            let _permit = permit;
-            work()
-        });
-        computed.await.ok()
     }
 }
 

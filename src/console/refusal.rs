@@ -82,6 +82,14 @@ pub enum InputProblem {
     DayRange(u32),
     /// No place in a list.
     Cursor,
+    /// `request`, `response` or `stream`.
+    BodyKind,
+    /// The field of a format.
+    Format(&'static str),
+    /// What the value of a capability may be.
+    Capability(String),
+    /// In KiB.
+    InputTooLarge(usize),
     /// The body is not the JSON that is expected.
     Body(String),
 }
@@ -109,6 +117,10 @@ impl InputProblem {
             InputProblem::Day(field) => field,
             InputProblem::DayRange(_) => "from",
             InputProblem::Cursor => "after",
+            InputProblem::BodyKind => "kind",
+            InputProblem::Format(field) => field,
+            InputProblem::Capability(_) => "capabilities",
+            InputProblem::InputTooLarge(_) => "input",
             InputProblem::Body(_) => "body",
         }
     }

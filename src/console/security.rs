@@ -18,8 +18,11 @@ const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src '
      connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'; \
      require-trusted-types-for 'script'";
 
-/// More than any form or JSON of the console needs.
+/// More than any form or JSON of the console needs, but the explorer's.
 const BODY_LIMIT: usize = 64 << 10;
+
+/// What the explorer takes may be three times as long in a form.
+const EXPLORER_BODY_LIMIT: usize = 1 << 20;
 
 const HEADERS: [(HeaderName, &str); 6] = [
     (header::CONTENT_SECURITY_POLICY, CONTENT_POLICY),
@@ -49,8 +52,8 @@ pub fn protect(router: Router<Arc<Console>>, settings: &ConsoleConfig) -> Router
     }
     let mut router = router
         .layer(csrf.with_rejection_response(refuse_foreign))
-        .layer(DefaultBodyLimit::disable())
-        .layer(RequestBodyLimitLayer::new(BODY_LIMIT))
+        .layer(DefaultBodyLimit::max(BODY_LIMIT))
+        .layer(RequestBodyLimitLayer::new(EXPLORER_BODY_LIMIT))
         // Assets have a header of their own.
         .layer(SetResponseHeaderLayer::if_not_present(
             header::CACHE_CONTROL,
@@ -68,6 +71,11 @@ pub fn protect(router: Router<Arc<Console>>, settings: &ConsoleConfig) -> Router
         ));
     }
     router
+}
+
+/// The limit for routes of the explorer, in place of that of all others.
+pub fn explorer_limit() -> DefaultBodyLimit {
+    DefaultBodyLimit::max(EXPLORER_BODY_LIMIT)
 }
 
 /// Another site has sent this with the browser of somebody who is signed in.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::blocking_work::BlockingWork;
 use super::identity::IdentityProvider;
 use super::mail::Mailer;
 use super::passwords::Passwords;
@@ -30,6 +31,11 @@ const MAILS_PER_NETWORK: u64 = 10;
 const MAILS_AT_ONCE: u64 = 3;
 const MAIL_INTERVAL: Duration = Duration::from_secs(300);
 
+/// How many translations a network may ask for at once, and in a minute.
+const EXPLORATIONS_PER_NETWORK: u64 = 60;
+/// How many are computed at once.
+const EXPLORATIONS_AT_ONCE: usize = 2;
+
 /// What the operations work on.
 pub struct Console {
     pub store: Store,
@@ -48,6 +54,8 @@ pub struct Console {
     pub(super) mails_by_network: AttemptBuckets,
     pub(super) mails_by_address: AttemptBuckets,
     mails_by_person: AttemptBuckets,
+    pub(super) explorations: BlockingWork,
+    pub(super) explorations_by_network: AttemptBuckets,
 }
 
 impl Console {
@@ -67,6 +75,8 @@ impl Console {
             mails_by_network: AttemptBuckets::new(MAILS_PER_NETWORK),
             mails_by_address: AttemptBuckets::with_interval(MAILS_AT_ONCE, MAIL_INTERVAL),
             mails_by_person: AttemptBuckets::with_interval(MAILS_AT_ONCE, MAIL_INTERVAL),
+            explorations: BlockingWork::new(EXPLORATIONS_AT_ONCE),
+            explorations_by_network: AttemptBuckets::new(EXPLORATIONS_PER_NETWORK),
             store,
             settings,
             runtime,

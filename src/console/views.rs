@@ -1,12 +1,16 @@
 //! What operations return: serialised by the API, rendered by the pages.
 
 mod identity;
+mod marked_text;
 mod request;
+mod translation;
 mod usage;
 mod values;
 
 pub use identity::{IdentityView, ProviderView, WelcomeView};
+pub use marked_text::{Mark, MarkedText, clipped};
 pub use request::{BillLineView, Difference, RequestLineView, RequestView, RequestsView};
+pub use translation::{LossView, TranslationRefusal, TranslationView};
 pub use usage::{NamedUsage, UsageSumView, UsageView};
 pub use values::{Decimal, Moment};
 

@@ -4,6 +4,7 @@ mod base64_text;
 mod block_sequencer;
 mod body;
 mod capabilities;
+mod capability_flags;
 mod chat;
 mod chosen_host;
 mod cloud_embeddings;
@@ -57,6 +58,7 @@ use body::{
     missing_content, set_field, set_model,
 };
 pub use capabilities::{Capabilities, MessagesVersion, SearchUse, ThinkingStyle};
+pub use capability_flags::{CAPABILITY_FLAGS, CapabilityFlag};
 pub use cloud_embeddings::CloudEmbeddings;
 pub use codec::{
     BodyCodec, Codec, ErrorCodec, FieldPaths, HttpApi, InputInspection, Passthrough, RequestCodec,

@@ -16,6 +16,17 @@ pub enum Action {
     Added,
 }
 
+impl Action {
+    /// Returns the word for people and programs.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Action::Dropped => "dropped",
+            Action::Approximated => "adjusted",
+            Action::Added => "added",
+        }
+    }
+}
+
 /// A location in the client's body; the client's codec turns it into a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FieldLocation {

@@ -9,12 +9,10 @@ use super::gateway::Gateway;
 use super::large_body;
 use super::loss_paths::loss_paths;
 use crate::config::OnUnsupported;
-use crate::formats::{
-    Capabilities, CloudEmbeddings, Codec, EmbedMethod, Operation, RequestHead, UpstreamTarget,
-};
-use crate::json::{ChunkedBytes, splice};
+use crate::formats::{CloudEmbeddings, EmbedMethod, Operation, RequestHead, UpstreamTarget};
+use crate::json::ChunkedBytes;
 use crate::model::{
-    Action, ApiError, ApiErrorKind, FieldLocation, Losses, Setting, Signature, TranslationState,
+    Action, ApiError, ApiErrorKind, FieldLocation, Losses, Setting, TranslationState,
 };
 use crate::runtime::{Attempt, Conversations};
 use crate::translate::{self, RequestSummary, TranslatedRequest};
@@ -114,36 +112,14 @@ fn passthrough_body(
     if !request.is_conversation() {
         return Ok(edited);
     }
-    let edited = without_unsupported(codec, body, edited, &attempt.capabilities, losses);
-    if !Signature::may_be_in(body) {
-        return Ok(edited);
-    }
-    let whole = edited.into_bytes();
-    let text = std::str::from_utf8(&whole).unwrap_or_default();
-    let stripped = splice(&whole, &codec.strip_foreign_signatures(text, losses));
-    Ok(stripped)
-}
-
-/// The edited body without the fields that the upstream refuses. Those of the client are reported, not those that the
-/// edits added.
-fn without_unsupported(
-    codec: &dyn Codec,
-    body: &[u8],
-    edited: ChunkedBytes,
-    capabilities: &Capabilities,
-    losses: &mut Losses,
-) -> ChunkedBytes {
-    if !capabilities.changes_passthrough() {
-        return edited;
-    }
-    let own = str::from_utf8(body).unwrap_or_default();
-    codec.remove_unsupported(own, capabilities, &mut |path| {
-        losses.dropped(FieldLocation::Path(path.into()));
-    });
-    let edited = edited.into_bytes();
-    let text = str::from_utf8(&edited).unwrap_or_default();
-    let shorter = codec.remove_unsupported(text, capabilities, &mut |_| {});
-    shorter.map_or(edited, Bytes::from).into()
+    let capabilities = &attempt.capabilities;
+    Ok(translate::without_refused(
+        codec,
+        body,
+        edited,
+        capabilities,
+        losses,
+    ))
 }
 
 /// The words of a cloud in which the upstream of an attempt takes a request for embeddings.

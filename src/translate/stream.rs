@@ -13,6 +13,16 @@ use crate::sse::{SseFrame, SseFrames, SseWriter};
 
 /// Translates a whole stream at once; a broken one ends with the error of the client's format.
 pub fn stream(from: Format, to: Format, bytes: &[u8], options: &ResponseOptions) -> Vec<u8> {
+    stream_with_losses(from, to, bytes, options).0
+}
+
+/// The same, with what the client's format cannot express of it.
+pub(super) fn stream_with_losses(
+    from: Format,
+    to: Format,
+    bytes: &[u8],
+    options: &ResponseOptions,
+) -> (Vec<u8>, Losses) {
     let mut translator = StreamTranslator::new(from, to, options);
     let mut observer = ResponseObserver::default();
     let mut out = None;
@@ -21,7 +31,7 @@ pub fn stream(from: Format, to: Format, bytes: &[u8], options: &ResponseOptions)
     if let Err(api_error) = translated {
         whole.extend_from_slice(&translator.encode_stream_error(&api_error));
     }
-    whole
+    (whole, translator.take_losses())
 }
 
 /// Translates one stream for a client of another format.

@@ -34,6 +34,34 @@ await look("sign-in");
 await page.goto(`${base}/sign-up`);
 await look("sign-up");
 
+// The translation explorer is for everybody: an example, a body of one's own, and the link that shows it again.
+await page.goto(`${base}/translate`);
+await look("translate");
+assert(await page.isVisible(".line.dropped"));
+await page.click(".explorer summary");
+await look("translate-options");
+await page.selectOption('select[name="kind"]', "stream");
+await page.selectOption('select[name="from"]', "messages");
+await page.selectOption('select[name="to"]', "responses");
+await page.click(".explorer button.primary");
+assert(await page.isVisible('.marked:has-text("response.completed")'), "an example follows the format");
+await look("translate-stream");
+const pasted = { model: "m", top_k: 3, max_tokens: 20, messages: [{ role: "user", content: "<b>Grüße</b>" }] };
+await page.goto(`${base}/translate?from=messages&to=chat`);
+await page.fill('textarea[name="input"]', JSON.stringify(pasted));
+await page.click(".explorer button.primary");
+await page.click('button[data-copy="view-link"]');
+const shared = await page.evaluate(() => navigator.clipboard.readText());
+assert(shared.startsWith(`${base}/translate?`) && !shared.split("#")[0].includes("top_k"));
+await page.goto("about:blank");
+await page.goto(shared);
+await page.waitForSelector('.reports code:text("top_k")');
+assert.equal(await page.inputValue('textarea[name="input"]'), JSON.stringify(pasted));
+assert(await page.isVisible('.marked:has-text("<b>Grüße</b>")'));
+await page.fill('textarea[name="input"]', JSON.stringify({ ...pasted, max_tokens: "many" }));
+await page.click(".explorer button.primary");
+await look("translate-refused");
+
 // The link of the greeting works once.
 await page.goto(link);
 await look("setup");
@@ -117,6 +145,12 @@ await page.goto(`${base}/me`);
 await look("me");
 
 const plain = await openPage(base, { javaScriptEnabled: false });
+await plain.goto(`${base}/translate`);
+await plain.fill('textarea[name="input"]', JSON.stringify(pasted));
+await plain.selectOption('select[name="from"]', "messages");
+await plain.selectOption('select[name="to"]', "native");
+await plain.click(".explorer button.primary");
+assert(await plain.isVisible('.marked:has-text("maxOutputTokens")'), "a form suffices");
 await plain.goto(invitation);
 await plain.screenshot({ path: `${folder}/invitation.png` });
 await plain.fill('input[name="handle"]', "grace");

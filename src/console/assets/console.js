@@ -5,13 +5,27 @@ for (const button of document.querySelectorAll("button[data-copy]")) {
   button.hidden = false;
   button.addEventListener("click", async () => {
     try {
-      await navigator.clipboard.writeText(source.textContent);
+      await navigator.clipboard.writeText(source.href ?? source.textContent);
       button.textContent = button.dataset.copied;
       setTimeout(() => { button.textContent = label; }, 2000);
     } catch {
       getSelection().selectAllChildren(source);
     }
   });
+}
+
+// Fills in what a link carries behind its #, and translates it.
+const linked = document.querySelector("form[data-linked]");
+const carried = location.hash.match(/^#input=([\w-]+)$/);
+if (linked && carried) {
+  try {
+    const text = atob(carried[1].replace(/-/g, "+").replace(/_/g, "/"));
+    const bytes = Uint8Array.from(text, (letter) => letter.codePointAt(0));
+    linked.elements.input.value = new TextDecoder().decode(bytes);
+    linked.requestSubmit();
+  } catch {
+    // The link was cut: the page says what to do.
+  }
 }
 
 // A click elsewhere and Escape close the menu.

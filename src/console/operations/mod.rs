@@ -13,6 +13,7 @@ pub mod reset;
 pub mod second_factor;
 pub mod session;
 pub mod sign_up;
+pub mod translate;
 pub mod usage;
 pub mod verification;
 

@@ -13,6 +13,7 @@ mod preferences;
 mod requests;
 mod second_factor;
 mod sign_in;
+mod translate;
 mod usage;
 mod visit;
 
@@ -21,6 +22,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::routing::{get, post};
 
+use super::security;
 use super::state::Console;
 
 pub fn routes() -> Router<Arc<Console>> {
@@ -72,6 +74,12 @@ pub fn routes() -> Router<Arc<Console>> {
         )
         .route("/accounts/{account}/new-key", get(keys::show_new))
         .route("/config-keys", get(config_keys::list))
+        .route(
+            "/translate",
+            get(translate::show)
+                .post(translate::submit)
+                .layer(security::explorer_limit()),
+        )
         .route("/usage", get(usage::show))
         .route("/usage.csv", get(usage::download))
         .route("/requests", get(requests::list))

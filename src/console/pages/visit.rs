@@ -20,6 +20,9 @@ use crate::console::state::Console;
 use crate::console::texts::Texts;
 use crate::console::views::PersonView;
 
+/// The part of the console that is for everybody.
+pub const PUBLIC_SECTION: &str = "translate";
+
 pub const THEME_COOKIE: &str = "omniglot_theme";
 
 /// What every page has.
@@ -46,6 +49,11 @@ impl Page {
         let name = self.person.as_ref().map(|person| person.display.as_str());
         let first = name.and_then(|name| name.chars().next());
         first.map(String::from).unwrap_or_default()
+    }
+
+    /// It is a page for who is not signed in, and no more than a card in the middle.
+    pub fn is_outside(&self) -> bool {
+        self.person.is_none() && self.section != PUBLIC_SECTION
     }
 
     pub fn in_section(mut self, section: &'static str) -> Page {

@@ -219,6 +219,7 @@ pub static CHINESE: Texts = Texts {
     refused_title: "操作未完成",
     to_start: "前往首页",
     usage: super::usage::CHINESE,
+    explorer: super::explorer::CHINESE,
     refusals: RefusalTexts {
         sign_in_needed: "请先登录。",
         wrong_login: "登录名或密码不正确。请检查后重试。",
@@ -266,6 +267,10 @@ pub static CHINESE: Texts = Texts {
         day: "{} 必须是日期，例如 2026-11-18。",
         day_range: "结束日期早于开始日期，或相隔超过 {} 天。请选择其他日期。",
         cursor: "列表中没有这个位置。请从第一页开始。",
+        body_kind: "类型须为 request、response 或 stream。",
+        format: "{} 须为 chat、responses、messages、native 或 images 之一。",
+        capability: "能力设置无法使用：{}。",
+        input_too_large: "输入内容过大：最多 {} KiB。",
         body: "无法读取请求内容：{}",
     },
 };

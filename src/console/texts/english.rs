@@ -219,6 +219,7 @@ pub static ENGLISH: Texts = Texts {
     refused_title: "That does not work",
     to_start: "To the start page",
     usage: super::usage::ENGLISH,
+    explorer: super::explorer::ENGLISH,
     refusals: RefusalTexts {
         sign_in_needed: "Sign in first.",
         wrong_login: "No account has this login with this password. Check both and try again.",
@@ -266,6 +267,10 @@ pub static ENGLISH: Texts = Texts {
         day: "{} must be a day such as 2026-11-18.",
         day_range: "The last day comes before the first one, or there are more than {} days between them. Choose other days.",
         cursor: "This is no place in the list. Start from its first page.",
+        body_kind: "The kind of a body is request, response or stream.",
+        format: "{} must be one of chat, responses, messages, native and images.",
+        capability: "A capability cannot be used: {}.",
+        input_too_large: "The input is too large: it may have {} KiB.",
         body: "The body cannot be read: {}",
     },
 };

@@ -1,5 +1,6 @@
 //! The texts that every language has.
 
+use super::explorer::ExplorerTexts;
 use super::usage::UsageTexts;
 
 /// All texts of one language. `{}` stands for a value.
@@ -226,6 +227,7 @@ pub struct Texts {
     pub to_start: &'static str,
 
     pub usage: UsageTexts,
+    pub explorer: ExplorerTexts,
     pub refusals: RefusalTexts,
 }
 
@@ -277,6 +279,10 @@ pub struct RefusalTexts {
     pub day: &'static str,
     pub day_range: &'static str,
     pub cursor: &'static str,
+    pub body_kind: &'static str,
+    pub format: &'static str,
+    pub capability: &'static str,
+    pub input_too_large: &'static str,
     pub body: &'static str,
 }
 

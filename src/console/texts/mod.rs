@@ -2,6 +2,7 @@
 
 mod chinese;
 mod english;
+mod explorer;
 mod fields;
 mod numbers;
 mod usage;
@@ -123,6 +124,7 @@ impl Texts {
                 let name = match *field {
                     "requests_per_minute" => self.requests_per_minute,
                     "tokens_per_minute" => self.tokens_per_minute,
+                    "max_output_tokens" => self.explorer.max_output,
                     _ => self.concurrency,
                 };
                 return fill(texts.count, name);
@@ -135,6 +137,10 @@ impl Texts {
             InputProblem::Day(field) => return fill(texts.day, field),
             InputProblem::DayRange(most) => return fill(texts.day_range, most),
             InputProblem::Cursor => texts.cursor,
+            InputProblem::BodyKind => texts.body_kind,
+            InputProblem::Format(field) => return fill(texts.format, field),
+            InputProblem::Capability(reason) => return fill(texts.capability, reason),
+            InputProblem::InputTooLarge(most) => return fill(texts.input_too_large, most),
             InputProblem::Body(reason) => return fill(texts.body, reason),
         };
         text.to_owned()
