@@ -1,5 +1,6 @@
 //! The JSON API under `/api/v1`: inputs from JSON, views to JSON, refusals with a code.
 
+mod catalog;
 mod identity;
 mod keys;
 mod people;
@@ -70,6 +71,7 @@ pub fn routes() -> (Router<Arc<Console>>, OpenApi) {
         .routes(routes!(usage::get_usage))
         .routes(routes!(usage::list_requests))
         .routes(routes!(usage::get_request))
+        .routes(routes!(catalog::list_models))
         .merge(
             OpenApiRouter::new()
                 .routes(routes!(translate::translate))

@@ -1,5 +1,6 @@
 //! What operations return: serialised by the API, rendered by the pages.
 
+mod catalog;
 mod identity;
 mod marked_text;
 mod request;
@@ -7,6 +8,7 @@ mod translation;
 mod usage;
 mod values;
 
+pub use catalog::{ClientLossesView, ModelView, ModelsView, PriceView};
 pub use identity::{IdentityView, ProviderView, WelcomeView};
 pub use marked_text::{Mark, MarkedText, clipped};
 pub use request::{BillLineView, Difference, RequestLineView, RequestView, RequestsView};

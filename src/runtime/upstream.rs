@@ -145,7 +145,7 @@ impl Upstream {
     /// The upstream by the format that suits a client best: its own, where the upstream speaks it. Models that generate
     /// images only are asked for them by the images API, where the upstream has it, and embeddings are asked for in a
     /// format that has them.
-    pub(super) fn for_request(
+    pub fn for_request(
         self: &Arc<Upstream>,
         client: Format,
         operation: Operation,

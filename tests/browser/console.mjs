@@ -62,6 +62,14 @@ await page.fill('textarea[name="input"]', JSON.stringify({ ...pasted, max_tokens
 await page.click(".explorer button.primary");
 await look("translate-refused");
 
+// So is the catalog of the demo.
+await page.goto(`${base}/models`);
+await look("models");
+await page.click('.card:has(h2:text-is("demo-messages")) summary');
+await look("models-losses");
+await page.click('.card:has(h2:text-is("demo-messages")) .clients a');
+assert(page.url().startsWith(`${base}/translate?from=`));
+
 // The link of the greeting works once.
 await page.goto(link);
 await look("setup");

@@ -35,11 +35,26 @@ impl TestConsole {
         settings: &str,
         prepare: impl FnOnce(&mut Command),
     ) -> TestConsole {
+        TestConsole::start_all(address, "", settings, prepare)
+    }
+
+    /// Starts a console with further settings of the server.
+    pub fn start_with_server(server: &str) -> TestConsole {
+        let address = free_address();
+        TestConsole::start_all(address, server, &format!("listen: \"{address}\""), |_| {})
+    }
+
+    fn start_all(
+        address: SocketAddr,
+        server: &str,
+        settings: &str,
+        prepare: impl FnOnce(&mut Command),
+    ) -> TestConsole {
         let mock = Mock::start();
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().display();
         let config = format!(
-            "server: {{listen: LISTEN, admin: ADMIN}}\nstore: \"sqlite:{path}/store.db\"\n\
+            "server: {{listen: LISTEN, admin: ADMIN{server}}}\nstore: \"sqlite:{path}/store.db\"\n\
              journal: {{path: \"{path}/journal\"}}\nconsole: {{{settings}}}\n\
              keys: [{{name: fixed, secret: a-secret-of-the-config, spending_cap: 2, reset: daily}}]\n\
              upstreams: [{{name: mock, format: chat, base_url: \"http://{mock}/v1\"}}, \

@@ -14,6 +14,7 @@ mod clouds;
 mod command_line;
 mod console;
 mod console_attempts;
+mod console_catalog;
 mod console_explorer;
 mod console_identity;
 mod console_mail;

@@ -1,6 +1,7 @@
 //! What can be done in the console. Every operation checks its actor itself; routes are not trusted to have done it.
 
 mod attempt;
+pub mod catalog;
 pub mod config_keys;
 pub mod identities;
 pub mod identity;

@@ -8,6 +8,7 @@ mod identity;
 mod keys;
 mod mail;
 mod me;
+mod models;
 mod people;
 mod preferences;
 mod requests;
@@ -80,6 +81,7 @@ pub fn routes() -> Router<Arc<Console>> {
                 .post(translate::submit)
                 .layer(security::explorer_limit()),
         )
+        .route("/models", get(models::list))
         .route("/usage", get(usage::show))
         .route("/usage.csv", get(usage::download))
         .route("/requests", get(requests::list))

@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use url::form_urlencoded;
 
-use super::visit::{PUBLIC_SECTION, Page, Visit, render, status_of};
+use super::visit::{Page, TRANSLATE_SECTION, Visit, render, status_of};
 use crate::console::explorer::{format_title, is_sample, sample};
 use crate::console::operations::translate::{self, MAX_INPUT, TranslationInput};
 use crate::console::refusal::{InputProblem, Refusal};
@@ -184,7 +184,7 @@ async fn respond(visit: Visit, input: TranslationInput, is_linked: bool) -> Resp
         Ok(sides) => sides,
         Err(refusal) => return visit.refuse(&refusal),
     };
-    let mut page = visit.page.in_section(PUBLIC_SECTION);
+    let mut page = visit.page.in_section(TRANSLATE_SECTION);
     let result = match is_linked {
         true => Ok(None),
         false => translate::translate(&visit.call, input.clone())

@@ -13,6 +13,7 @@ use url::form_urlencoded;
 use crate::console::actor::{Actor, ConsoleCall};
 use crate::console::assets::{self, AssetPaths};
 use crate::console::language::language_of;
+use crate::console::operations::catalog;
 use crate::console::operations::session::{Begun, Entered};
 use crate::console::refusal::Refusal;
 use crate::console::sessions::{pending_cookie, session_cookie};
@@ -20,8 +21,9 @@ use crate::console::state::Console;
 use crate::console::texts::Texts;
 use crate::console::views::PersonView;
 
-/// The part of the console that is for everybody.
-pub const PUBLIC_SECTION: &str = "translate";
+/// The parts of the console that may be for everybody.
+pub const TRANSLATE_SECTION: &str = "translate";
+pub const MODELS_SECTION: &str = "models";
 
 pub const THEME_COOKIE: &str = "omniglot_theme";
 
@@ -33,6 +35,8 @@ pub struct Page {
     pub theme: &'static str,
     pub person: Option<PersonView>,
     pub is_admin: bool,
+    /// The catalog is for who asks.
+    pub shows_models: bool,
     /// The part of the console that the page belongs to.
     pub section: &'static str,
     pub path: String,
@@ -53,7 +57,7 @@ impl Page {
 
     /// It is a page for who is not signed in, and no more than a card in the middle.
     pub fn is_outside(&self) -> bool {
-        self.person.is_none() && self.section != PUBLIC_SECTION
+        self.person.is_none() && ![TRANSLATE_SECTION, MODELS_SECTION].contains(&self.section)
     }
 
     pub fn in_section(mut self, section: &'static str) -> Page {
@@ -87,6 +91,7 @@ impl FromRequestParts<Arc<Console>> for Visit {
             page.person = Some(PersonView::from(&signed_in.person));
             page.is_admin = call.is_admin();
         }
+        page.shows_models = page.person.is_some() || catalog::is_public(&call);
         Ok(Visit { call, page })
     }
 }
@@ -121,6 +126,7 @@ fn page_of(parts: &Parts) -> Page {
         theme: theme.unwrap_or("auto"),
         person: None,
         is_admin: false,
+        shows_models: false,
         section: "",
         path: parts.uri.path().to_owned(),
         assets: assets::paths(),

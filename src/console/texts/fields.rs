@@ -1,5 +1,6 @@
 //! The texts that every language has.
 
+use super::catalog::CatalogTexts;
 use super::explorer::ExplorerTexts;
 use super::usage::UsageTexts;
 
@@ -228,6 +229,7 @@ pub struct Texts {
 
     pub usage: UsageTexts,
     pub explorer: ExplorerTexts,
+    pub catalog: CatalogTexts,
     pub refusals: RefusalTexts,
 }
 

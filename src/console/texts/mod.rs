@@ -1,5 +1,6 @@
 //! The texts of the console, complete in every language: a text that is missing does not compile.
 
+mod catalog;
 mod chinese;
 mod english;
 mod explorer;
