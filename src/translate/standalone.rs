@@ -180,27 +180,14 @@ mod tests {
     fn the_losses_of_a_stream_are_reported() {
         let capabilities = Capabilities::default();
         let single = StandaloneTranslation {
-            from: Format::Messages,
+            from: Format::Native,
             ..translation(BodyKind::Stream, &capabilities)
         };
-        let unknown =
-            r#"{"type":"content_block_start","index":0,"content_block":{"type":"novel"}}"#;
-        let events = [
-            r#"{"type":"message_start","message":{"id":"a","type":"message","role":"assistant","model":"m","content":[],"stop_reason":null,"usage":{"input_tokens":1,"output_tokens":1}}}"#,
-            unknown,
-            r#"{"type":"content_block_stop","index":0}"#,
-            r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":1}}"#,
-            r#"{"type":"message_stop"}"#,
-        ];
-        let stream: String = events
-            .iter()
-            .map(|event| format!("data: {event}\n\n"))
-            .collect();
+        let event = r#"{"candidates":[{"index":0,"content":{"role":"model","parts":[{"text":"a"}]},"finishReason":"OTHER"}]}"#;
+        let stream = format!("data: {event}\n\n");
         let mut losses = Losses::default();
-        let sent = single
-            .translate(stream.as_bytes(), &mut losses)
-            .expect("a stream");
-        assert!(sent.ends_with(b"data: [DONE]\n\n"));
+        let sent = single.translate(stream.as_bytes(), &mut losses);
+        assert!(sent.expect("a stream").ends_with(b"data: [DONE]\n\n"));
         assert_eq!(losses.0.len(), 1, "{losses:?}");
     }
 }

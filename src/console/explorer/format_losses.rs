@@ -17,6 +17,9 @@ const PROBES: [(&str, &str); 5] = [
     ("images", include_str!("probes/images.json")),
 ];
 
+/// The member of a probe with its name, for features whose path does not tell what they are.
+const LABEL: &str = "$label";
+
 /// The requests of a format.
 #[derive(Deserialize)]
 struct Probes {
@@ -32,14 +35,15 @@ impl Probes {
         serde_json::from_str(text).ok()
     }
 
-    /// The body of each, with the name of its first member.
-    fn bodies(self) -> impl Iterator<Item = (String, Vec<u8>)> {
+    /// The body of each, with what it is called where it is refused.
+    fn bodies(self) -> impl Iterator<Item = (Option<String>, Vec<u8>)> {
         let base = self.base;
-        self.probes.into_iter().map(move |probe| {
-            let feature = probe.keys().next_back().cloned().unwrap_or_default();
+        self.probes.into_iter().map(move |mut probe| {
+            let label = probe.remove(LABEL);
+            let label = label.as_ref().and_then(Value::as_str).map(str::to_owned);
             let mut body = base.clone();
             body.extend(probe);
-            (feature, Value::Object(body).to_string().into_bytes())
+            (label, Value::Object(body).to_string().into_bytes())
         })
     }
 }
@@ -72,15 +76,15 @@ pub fn client_losses(
         refused: Vec::new(),
     };
     let probes = Probes::of(client).map(Probes::bodies);
-    for (feature, body) in probes.into_iter().flatten() {
+    for (label, body) in probes.into_iter().flatten() {
         let mut losses = Losses::default();
         let outcome = match view.passes_through {
             true => translation.pass_through(&body, &mut losses),
             false => translation.translate(&body, &mut losses),
         };
         if let Err(api_error) = outcome {
-            let path = api_error.param.clone().unwrap_or(feature);
-            note(&mut view.refused, &path);
+            let path = label.or_else(|| api_error.param.clone());
+            note(&mut view.refused, path.as_deref().unwrap_or("model"));
             continue;
         }
         for loss in &losses.0 {

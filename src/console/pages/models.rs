@@ -34,10 +34,8 @@ impl ModelsPage {
 
     fn tokens(&self, tokens: &Option<u64>) -> String {
         let texts = &self.page.texts.catalog;
-        match tokens {
-            Some(tokens) => fill(texts.tokens, self.page.texts.count(*tokens)),
-            None => texts.unknown.to_owned(),
-        }
+        let count = self.page.texts.count(tokens.unwrap_or_default());
+        fill(texts.tokens, count)
     }
 
     /// Where a client's request to the model can be tried.

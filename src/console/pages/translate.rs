@@ -105,8 +105,19 @@ impl TranslatePage {
         }
     }
 
+    /// The decoders of other streams report nothing.
+    fn is_silent_stream(&self) -> bool {
+        self.kind == BodyKind::Stream && self.from != Format::Native
+    }
+
     fn input_hint(&self) -> String {
         fill(self.page.texts.explorer.input_hint, MAX_INPUT >> 10)
+    }
+
+    /// Tells whether the link has the input behind its `#`.
+    fn link_carries_input(&self) -> bool {
+        let link = self.link.as_ref();
+        link.is_some_and(|link| link.contains('#'))
     }
 
     fn link_too_long(&self) -> String {
@@ -243,7 +254,7 @@ fn input_of(pairs: Pairs) -> TranslationInput {
 
 /// The path of the page with its settings, without the input.
 fn address(input: &TranslationInput, is_linked: bool) -> String {
-    let mut query = form_urlencoded::Serializer::new("/translate?".to_owned());
+    let mut query = form_urlencoded::Serializer::new(String::new());
     let settings = [
         ("kind", input.kind.as_str()),
         ("from", &input.from),
@@ -260,7 +271,7 @@ fn address(input: &TranslationInput, is_linked: bool) -> String {
             query.append_pair(name, value);
         }
     }
-    query.finish()
+    format!("/translate?{}", query.finish())
 }
 
 /// The path that shows the same again. An input stands behind the `#`, which browsers send to no server.
