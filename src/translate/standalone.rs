@@ -167,7 +167,7 @@ mod tests {
         };
         let sent = single.pass_through(body, &mut losses).expect("a body");
         let sent = String::from_utf8(sent).expect("text");
-        assert_eq!(sent, r#"{ "model":"other","unknown":1, "messages":[] }"#);
+        assert_eq!(sent, r#"{"model":"other","unknown":1,"messages":[]}"#);
         assert_eq!(losses.0.len(), 1);
         assert_eq!(losses.0[0].action, Action::Dropped);
         assert_eq!(losses.0[0].location, FieldLocation::Path("seed".into()));

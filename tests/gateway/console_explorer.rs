@@ -143,8 +143,12 @@ async fn the_api_translates_and_names_what_is_wrong() {
         (&sent["model"], &sent["max_tokens"]),
         (&json!("other"), &json!(77))
     );
-    assert_eq!(view["losses"][0]["action"], "dropped");
-    assert_eq!(view["losses"][0]["path"], "seed");
+    let losses = view["losses"].as_array().expect("losses");
+    let seed =
+        json!({"action": "dropped", "path": "seed", "is_in_input": true, "output_path": null});
+    assert!(losses.contains(&seed), "{view}");
+    let limit = losses.iter().find(|loss| loss["action"] == "added");
+    assert_eq!(limit.expect("a limit")["output_path"], "max_tokens");
     assert_eq!(view["refused"], Value::Null);
 
     // The same as text, with a capability.

@@ -244,8 +244,8 @@ mod tests {
         }
         let mut out = MarkedText::default();
         assert!(write_marked(text, layout, &mut tree, None, &mut out));
-        for number in 0..paths.len() {
-            assert!(tree.is_found(number), "{:?}", paths[number]);
+        for (number, path) in paths.iter().enumerate() {
+            assert!(tree.is_found(number), "{path:?}");
         }
         out.text()
     }

@@ -75,13 +75,6 @@ pub fn routes() -> Router<Arc<Console>> {
         )
         .route("/accounts/{account}/new-key", get(keys::show_new))
         .route("/config-keys", get(config_keys::list))
-        .route(
-            "/translate",
-            get(translate::show)
-                .post(translate::submit)
-                .layer(security::explorer_limit()),
-        )
-        .route("/models", get(models::list))
         .route("/usage", get(usage::show))
         .route("/usage.csv", get(usage::download))
         .route("/requests", get(requests::list))
@@ -109,5 +102,14 @@ pub fn routes() -> Router<Arc<Console>> {
             "/people/{id}/second-factor/remove",
             post(second_factor::remove),
         )
+        .merge(public_routes())
         .fallback(get(sign_in::not_found))
+}
+
+/// Pages that may be for everybody.
+fn public_routes() -> Router<Arc<Console>> {
+    let explorer = get(translate::show).post(translate::submit);
+    Router::new()
+        .route("/translate", explorer.layer(security::explorer_limit()))
+        .route("/models", get(models::list))
 }
