@@ -25,10 +25,11 @@ pub enum Aim {
     Binary,
     Costs,
     Journal,
+    Traces,
 }
 
 impl Aim {
-    const ALL: [Self; 14] = [
+    const ALL: [Self; 15] = [
         Self::SameJson,
         Self::SamePaced,
         Self::TranslatedJson,
@@ -43,6 +44,7 @@ impl Aim {
         Self::Binary,
         Self::Costs,
         Self::Journal,
+        Self::Traces,
     ];
 
     /// Returns a description of the figure, its upper limit, and their unit.
@@ -94,6 +96,7 @@ impl Aim {
                 1.05,
                 "×",
             ),
+            Self::Traces => ("traces of 1 % of the requests: CPU against none", 1.03, "×"),
         }
     }
 }

@@ -93,6 +93,8 @@ enum Part {
     Memory,
     /// Cost of accounting and of a store
     Store,
+    /// Cost of traces
+    Traces,
     /// Scale: from 1 to 2,000 connections
     Connections,
     /// Scale: 10,000 keys, models and upstreams
@@ -116,6 +118,7 @@ impl Part {
             Self::Latency => parts::latency::run(options, aims).await,
             Self::Memory => parts::memory::run(options, aims).await,
             Self::Store => parts::store::run(options, aims).await,
+            Self::Traces => parts::traces::run(options, aims).await,
             Self::Connections => parts::connections::run(options).await,
             Self::Catalog => parts::catalog::run(options).await,
             Self::Sizes => parts::sizes::run(options).await,

@@ -23,7 +23,7 @@
 //! | `response_filter` | adds the gateway's headers | `proxy/downstream.rs` |
 //! | `fail_to_connect`, `error_while_proxy` | decide whether the next attempt follows | `proxy/retry.rs` |
 //! | `fail_to_proxy` | encodes the error in the client's format | `proxy/local.rs` |
-//! | `logging` | settles the cost, counts metrics, writes the access log | `proxy/settlement.rs`, `proxy/access_log.rs` |
+//! | `logging` | settles the cost, counts metrics, writes the access log and the spans of a trace | `proxy/settlement.rs`, `proxy/access_log.rs`, `proxy/request_spans.rs` |
 //!
 //! pingora calls `new_ctx`, `request_filter`, `fail_to_proxy` and `logging`; the forwarding loop in `proxy/forward.rs`
 //! calls the others. `proxy/respond.rs` sends the response, and holds its header until a whole JSON body or the
@@ -45,7 +45,7 @@
 //! | --- | --- |
 //! | 8 | [`cli`], [`server`] |
 //! | 7 | [`proxy`], [`images`], [`mock`], [`score`], [`admin`], [`console`] |
-//! | 6 | [`access`], [`credentials`] |
+//! | 6 | [`access`], [`credentials`], [`telemetry`] |
 //! | 5 | [`runtime`], [`store`], [`journal`], [`catalog`], [`metrics`] |
 //! | 4 | [`translate`], [`config`] |
 //! | 3 | [`formats`] |
@@ -77,4 +77,5 @@ pub mod score;
 pub mod server;
 pub mod sse;
 pub mod store;
+pub mod telemetry;
 pub mod translate;

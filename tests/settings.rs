@@ -38,6 +38,7 @@ fn missing_keys_have_their_defaults() {
     assert_eq!(config.journal.path, Path::new("omniglot-journal"));
     assert_eq!(config.journal.limit, 1 << 30);
     assert_eq!(config.journal.min_free, 256 << 20);
+    assert!(config.telemetry.is_none());
     let conversations = config.server.conversations.expect("they are on");
     assert_eq!(conversations.max_bytes_per_key, 64 << 20);
     assert_eq!(config.images.tasks.max_bytes_per_key, 256 << 20);

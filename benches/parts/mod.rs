@@ -10,6 +10,7 @@ pub mod sizes;
 pub mod start;
 pub mod store;
 pub mod threads;
+pub mod traces;
 
 use std::fs;
 use std::path::PathBuf;

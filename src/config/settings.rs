@@ -10,6 +10,7 @@ mod prices;
 mod request_shape;
 mod secret;
 mod stores;
+mod telemetry;
 mod upstream;
 
 use std::fmt;
@@ -32,6 +33,7 @@ pub use request_shape::{
 };
 pub use secret::Secret;
 pub use stores::{JournalConfig, LimitsStore, ServerUrl, StoreConfig};
+pub use telemetry::TelemetryConfig;
 pub use upstream::{
     BaseUrl, Breaker, ConcurrencyLimit, Discovery, HealthCheck, Protocol, UpstreamConfig,
     UpstreamTimeouts,
@@ -50,6 +52,8 @@ pub struct Config {
     pub journal: JournalConfig,
     /// Absent: there is no console.
     pub console: Option<ConsoleConfig>,
+    /// Absent: no traces are made.
+    pub telemetry: Option<TelemetryConfig>,
     pub images: ImagesConfig,
     pub keys: Vec<KeyConfig>,
     pub upstreams: Vec<UpstreamConfig>,

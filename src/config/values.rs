@@ -129,6 +129,17 @@ pub fn count(text: &str) -> Parsed<u64> {
         .ok_or_else(|| "a whole number from 1 on".to_owned())
 }
 
+/// A part of a whole.
+pub fn ratio(text: &str) -> Parsed<f64> {
+    let is_plain = text
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let ratio = text.parse().ok().filter(|_| is_plain);
+    ratio
+        .filter(|ratio| (0.0..=1.0).contains(ratio))
+        .ok_or_else(|| "a number from 0 to 1, such as 0.01".to_owned())
+}
+
 pub fn weight(text: &str) -> Parsed<u32> {
     digits(text)
         .and_then(|weight| u32::try_from(weight).ok())

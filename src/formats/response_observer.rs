@@ -2,9 +2,11 @@
 
 use std::ops::Range;
 
+use smallvec::SmallVec;
+
 use super::content_tokens::ContentTokens;
 use crate::json::RawJson;
-use crate::model::{ApiError, Usage};
+use crate::model::{ApiError, Finish, Usage, truncated};
 
 /// What is known of a response so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -29,6 +31,11 @@ pub struct ResponseObserver {
     pub closed: bool,
     /// The response is longer than the gateway reads, or cannot be read, so that its usage is not known.
     pub is_unread: bool,
+    /// Why the choices ended, in words that are the same for all formats.
+    pub finish_reasons: SmallVec<[&'static str; 1]>,
+    /// Whether the upstream's own name of the model is kept, which only traces show.
+    pub keeps_model: bool,
+    pub model: Option<String>,
     /// The upstream itself reported an error in the stream.
     pub api_error: Option<ApiError>,
     /// One bit per choice: those that have appeared, and those that are complete.
@@ -50,6 +57,9 @@ pub struct ResponseObserver {
 const MAX_ITEM_IDS: usize = 64 << 10;
 /// Room for those of most responses, which have reasoning and a message or a call.
 const USUAL_ITEM_IDS: usize = 192;
+
+/// The most choices whose finish reasons are kept.
+const MAX_FINISH_REASONS: usize = 16;
 
 /// A stream that was passed through and cannot go on.
 #[derive(Debug, Clone, Copy)]
@@ -117,6 +127,29 @@ impl ResponseObserver {
         }
     }
 
+    /// Notes why a choice ended.
+    pub fn observe_finish(&mut self, finish: &Finish<'_>) {
+        if self.finish_reasons.len() < MAX_FINISH_REASONS {
+            self.finish_reasons.push(finish.name());
+        }
+    }
+
+    /// Notes the upstream's own name of the model, where it is kept.
+    pub fn observe_model(&mut self, name: &str) {
+        if self.keeps_model && self.model.is_none() && !name.is_empty() {
+            self.model = Some(truncated(name).to_string());
+        }
+    }
+
+    /// Notes the same from a JSON string.
+    pub fn observe_raw_model(&mut self, name: Option<&[u8]>) {
+        if self.keeps_model
+            && let Some(name) = name.and_then(|name| serde_json::from_slice::<String>(name).ok())
+        {
+            self.observe_model(&name);
+        }
+    }
+
     /// Notes the id of an item.
     pub(super) fn observe_item(&mut self, id: &str) {
         let is_line = !id.is_empty() && !id.contains(['\n', '\r']);
@@ -156,6 +189,11 @@ impl ResponseObserver {
 
     const fn is_complete(&self) -> bool {
         self.finished || self.ended
+    }
+
+    /// Tells whether a choice has not ended yet.
+    pub(super) fn is_open(&self, index: u32) -> bool {
+        self.completed & (1u128 << index.min(127)) == 0
     }
 
     /// Observes an event of a choice. A stream has ended when every choice that appeared has.

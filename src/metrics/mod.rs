@@ -6,6 +6,7 @@ mod journal_collector;
 mod label_map;
 mod labels;
 mod served_request;
+mod span_outcome;
 mod upstream_gauges;
 
 use std::sync::OnceLock;
@@ -22,6 +23,7 @@ use tokio::runtime::Handle;
 pub use cap_gauges::CapStatus;
 pub use journal_collector::JournalMetrics;
 pub use served_request::ServedRequest;
+pub use span_outcome::SpanOutcome;
 pub use upstream_gauges::UpstreamStatus;
 
 use cap_gauges::CapGauges;
@@ -76,6 +78,8 @@ pub struct Metrics {
     /// Absent without `limits_store`.
     limits_store_up: Family<NoLabels, Gauge>,
     limited_alone: Family<NoLabels, Counter>,
+    /// Absent without `telemetry`.
+    spans: Family<OutcomeLabel, Counter>,
     upstream_gauges: UpstreamGauges,
     cap_gauges: CapGauges,
     journal: JournalCollector,
@@ -160,6 +164,7 @@ impl Metrics {
             disk_low: Family::default(),
             limits_store_up: Family::default(),
             limited_alone: Family::default(),
+            spans: Family::default(),
             upstream_gauges: UpstreamGauges::default(),
             cap_gauges: CapGauges::default(),
             journal: JournalCollector::default(),
@@ -284,6 +289,11 @@ impl Metrics {
             "Requests whose shared limits this process decided alone because Redis did not answer",
             self.limited_alone.clone(),
         );
+        registry.register(
+            "telemetry_spans",
+            "Spans by outcome: exported, failed to be sent, or dropped because too many waited",
+            self.spans.clone(),
+        );
     }
 
     pub fn in_flight(&self) -> InFlight {
@@ -341,6 +351,13 @@ impl Metrics {
 
     pub fn record_local_decision(&self) {
         self.limited_alone.get_or_create(&[]).inc();
+    }
+
+    /// Counts spans; of none, so that they are shown from the start.
+    pub fn count_spans(&self, outcome: SpanOutcome, count: usize) {
+        let outcome = outcome.name();
+        let counter = self.spans.get_or_create(&OutcomeLabel { outcome });
+        counter.inc_by(count as u64);
     }
 
     /// Every metric in the OpenMetrics text format.

@@ -40,6 +40,21 @@ pub enum Finish<'a> {
     Other,
 }
 
+impl Finish<'_> {
+    /// The word for it that is the same for all formats, as the conventions of OpenTelemetry have it.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Finish::Stop | Finish::StopSequence(_) => "stop",
+            Finish::Length | Finish::ContextFull => "length",
+            Finish::Tools => "tool_call",
+            Finish::Filtered(_) | Finish::Refused => "content_filter",
+            Finish::Paused => "pause",
+            Finish::MalformedCall => "error",
+            Finish::Other => "other",
+        }
+    }
+}
+
 /// Token usage, with one convention for all formats: input includes cached, output includes reasoning.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {

@@ -41,6 +41,7 @@ impl Gateway {
     ) -> Result<()> {
         loop {
             let outcome = self.attempt(session, ctx).await;
+            ctx.end_attempt();
             ctx.attempt.release_permit();
             match outcome {
                 // A hook may have allowed it before the header went out.

@@ -14,6 +14,7 @@ use crate::journal::Journal;
 use crate::metrics::Metrics;
 use crate::runtime::Runtime;
 use crate::store::Store;
+use crate::telemetry::Telemetry;
 
 /// The proxy; its hooks stand in `mod.rs`.
 pub struct Gateway {
@@ -32,6 +33,8 @@ pub struct Gateway {
     /// Where usage records are read again; `None`: nowhere.
     pub store: Option<Store>,
     pub access_log: Option<AccessLog>,
+    /// Absent: no traces are made.
+    pub telemetry: Option<Telemetry>,
     /// Where usage records are written; `None`: they are kept in memory only.
     pub journal: Option<Arc<Journal>>,
     pub upstream_pool: UpstreamPool,

@@ -67,6 +67,7 @@ mod recording_time;
 mod request_body;
 mod request_filter;
 mod request_framing;
+mod request_spans;
 mod respond;
 mod response_memory;
 mod response_queue;
@@ -233,13 +234,14 @@ impl ProxyHttp for Gateway {
         }
     }
 
-    /// Settles the cost and writes metrics and the access log.
+    /// Settles the cost, and writes metrics, the access log and the spans of a trace.
     async fn logging(&self, session: &mut Session, _e: Option<&Error>, ctx: &mut Self::CTX) {
         ctx.trace("logging");
         let cost = settlement::settle(ctx);
         if let Some(log) = &self.access_log {
             log.write(session, ctx, cost);
         }
+        self.record_spans(session, ctx, cost);
         listener::return_timer(std::mem::take(&mut ctx.timer));
     }
 

@@ -30,6 +30,7 @@ impl Gateway {
         session: &mut Session,
         ctx: &mut Box<RequestContext>,
     ) -> Result<()> {
+        self.start_trace(session, ctx);
         let stop = pin!(self.stop.notified());
         if !self.is_stopping() {
             tokio::select! {

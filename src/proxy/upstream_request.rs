@@ -119,6 +119,9 @@ pub(super) fn set_headers(
     {
         headers.append(name, HeaderValue::from_static(value));
     }
+    if let Some(spans) = &ctx.spans {
+        spans.add_headers(headers, is_configured);
+    }
     *header = parts.into();
     Ok(())
 }

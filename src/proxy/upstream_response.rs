@@ -58,6 +58,9 @@ impl Gateway {
         if let Some(cloud) = attempt.upstream.shape.embeddings {
             translator.read_cloud_embeddings(cloud);
         }
+        if ctx.is_sampled() {
+            translator.keep_model();
+        }
         if ctx.client.is_bedrock() {
             translator.write_for_bedrock();
         }

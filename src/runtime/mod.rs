@@ -68,6 +68,7 @@ pub struct Runtime {
     /// The journal whose folder was locked at the start.
     journal: config::JournalConfig,
     console: Option<config::ConsoleConfig>,
+    telemetry: Option<config::TelemetryConfig>,
     /// The size of the cache of image files.
     started_file_cache_size: usize,
     pub resolver: Resolver,
@@ -87,6 +88,7 @@ impl Runtime {
             limits_store: config.limits_store.clone(),
             journal: config.journal.clone(),
             console: config.console.clone(),
+            telemetry: config.telemetry.clone(),
             started_file_cache_size: config.images.files.size,
             current: ArcSwap::from_pointee(Snapshot::build(config, &state)),
             state,
@@ -106,6 +108,7 @@ impl Runtime {
         let other_limits_store = config.limits_store != self.limits_store;
         let other_journal = config.journal != self.journal;
         let other_console = config.console != self.console;
+        let other_telemetry = config.telemetry != self.telemetry;
         let next = Arc::new(Snapshot::build(config, &self.state));
         self.current.store(next.clone());
         self.state.remove_unused();
@@ -115,6 +118,7 @@ impl Runtime {
         names.extend(other_limits_store.then_some("limits_store"));
         names.extend(other_journal.then_some("journal"));
         names.extend(other_console.then_some("console"));
+        names.extend(other_telemetry.then_some("telemetry"));
         if next.images.files.size != self.started_file_cache_size {
             names.push("images.files.size");
         }

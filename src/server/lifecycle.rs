@@ -20,9 +20,13 @@ use crate::config::Listen;
 use crate::journal::Journal;
 use crate::metrics::Metrics;
 use crate::proxy::{AccessLog, ConversationStore};
+use crate::telemetry::Telemetry;
 
 /// After the last request has ended, HTTP/2 connections still write their final frames.
 const FINAL_FRAMES: Duration = Duration::from_millis(50);
+
+/// Time limit of the last export of spans.
+const FINAL_EXPORT: Duration = Duration::from_secs(2);
 
 /// Time limit of the last flush of the journal.
 const FINAL_FLUSH: Duration = Duration::from_secs(2);
@@ -32,6 +36,7 @@ pub(super) struct Lifecycle {
     pub(super) admin: Arc<Admin>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) access_log: Option<AccessLog>,
+    pub(super) telemetry: Option<Telemetry>,
     pub(super) archive: Option<Arc<ConversationStore>>,
     pub(super) journal: Option<Arc<Journal>>,
     pub(super) leases: Option<Arc<Leases>>,
@@ -71,6 +76,9 @@ impl BackgroundService for Lifecycle {
         }
         if let Some(leases) = &self.leases {
             leases.release().await;
+        }
+        if let Some(telemetry) = &self.telemetry {
+            telemetry.flush(FINAL_EXPORT).await;
         }
         if let Some(log) = &self.access_log {
             log.flush();

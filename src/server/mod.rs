@@ -12,6 +12,7 @@ mod process_state;
 mod reload;
 mod signals;
 mod store_service;
+mod telemetry_service;
 mod web_service;
 mod write_timeout;
 
@@ -204,6 +205,7 @@ fn lifecycle(state: &ProcessState, admin: Arc<Admin>, settings: &ServerConfig) -
         admin,
         metrics: state.metrics.clone(),
         access_log: state.access_log.clone(),
+        telemetry: state.telemetry(),
         archive: state.conversation_store(),
         journal: state.journal.clone(),
         leases: state.leases(),

@@ -11,6 +11,7 @@ use tokio::sync::Notify;
 use super::journal_service;
 use super::limits_service::LimitsService;
 use super::store_service::StoreService;
+use super::telemetry_service::TelemetryService;
 use crate::access::{FailedAttempts, Keyring, Leases};
 use crate::config::{AccessLogConfig, Config};
 use crate::images::{FileStore, TaskQueue, TaskStore};
@@ -18,6 +19,7 @@ use crate::journal::Journal;
 use crate::metrics::Metrics;
 use crate::proxy::{AccessLog, ConversationStore, Gateway, UpstreamPool};
 use crate::runtime::Runtime;
+use crate::telemetry::Telemetry;
 
 pub(super) struct ProcessState {
     pub(super) runtime: Arc<Runtime>,
@@ -27,6 +29,7 @@ pub(super) struct ProcessState {
     pub(super) journal: Option<Arc<Journal>>,
     store: Option<StoreService>,
     limits: Option<LimitsService>,
+    telemetry: Option<TelemetryService>,
     pub(super) task_queue: Arc<TaskQueue>,
     files: Arc<FileStore>,
     /// Notified when draining has taken long enough.
@@ -43,6 +46,9 @@ impl ProcessState {
         };
         let metrics = Arc::new(Metrics::new());
         let (store, limits) = (config.store.clone(), config.limits_store.clone());
+        let telemetry = config.telemetry.as_ref();
+        let telemetry = telemetry.map(|settings| TelemetryService::start(settings, &metrics));
+        let telemetry = telemetry.transpose()?;
         let open_journal = |_| journal_service::open(&config.journal, &metrics);
         let journal = store.as_ref().map(open_journal).transpose()?;
         let (folder, min_free) = (config.journal.path.clone(), config.journal.min_free);
@@ -70,6 +76,7 @@ impl ProcessState {
             journal,
             store,
             limits,
+            telemetry,
             stop: Arc::new(Notify::new()),
             stopped: Arc::new(AtomicBool::new(false)),
         })
@@ -88,6 +95,7 @@ impl ProcessState {
             conversation_store: self.conversation_store(),
             store: self.store.as_ref().map(|service| service.store.clone()),
             access_log: self.access_log.clone(),
+            telemetry: self.telemetry(),
             journal: self.journal.clone(),
             upstream_pool: UpstreamPool::new(ConnectorOptions::from_server_conf(conf)),
             stop: self.stop.clone(),
@@ -100,6 +108,11 @@ impl ProcessState {
     pub(super) fn keyring(&self) -> Option<Arc<Keyring>> {
         let service = self.store.as_ref()?;
         Some(service.keyring.clone())
+    }
+
+    pub(super) fn telemetry(&self) -> Option<Telemetry> {
+        let service = self.telemetry.as_ref()?;
+        Some(service.telemetry.clone())
     }
 
     pub(super) fn leases(&self) -> Option<Arc<Leases>> {

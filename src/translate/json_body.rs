@@ -193,7 +193,10 @@ impl JsonBody {
             }
             let mut chunks = match finished? {
                 FinishedDocument::Translated(translated) => Bytes::from(translated).into(),
-                FinishedDocument::Passthrough(model) => renamed(body, model, self.mode.name()),
+                FinishedDocument::Passthrough(model) => {
+                    observer.observe_raw_model(model.clone().map(|range| &body[range]));
+                    renamed(body, model, self.mode.name())
+                }
             };
             *out = chunks.next_chunk();
             self.remaining = chunks;
@@ -305,6 +308,10 @@ impl JsonBody {
                     observer.uncounted = usage::content_tokens(&response);
                 }
                 (observer.has_content, observer.ended) = (true, true);
+                observer.observe_model(&response.model);
+                for choice in &response.choices {
+                    observer.observe_finish(&choice.finish);
+                }
                 if !to.codec().clients_return_signatures() {
                     self.signed_parts = signatures::of_response(&response);
                 }

@@ -152,6 +152,9 @@ impl PassthroughChunk<'_> {
                 return self.api_error = Some(api_error);
             }
         };
+        let model = observation.model.clone();
+        self.observer
+            .observe_raw_model(model.map(|range| &data.as_bytes()[range]));
         if observation.is_foreign || (observation.usage_only && self.hide_usage) {
             return self.drop_frame(frame);
         }

@@ -135,6 +135,11 @@ impl ResponseTranslator {
         Ok(translator)
     }
 
+    /// Keeps the upstream's own name of the model, for a trace.
+    pub fn keep_model(&mut self) {
+        self.observer.keeps_model = true;
+    }
+
     /// Reads a response of a content type that cannot be that of a response, for the usage that it reports.
     pub fn of_unexpected(
         client: Format,

@@ -217,10 +217,16 @@ fn observe(observer: &mut ResponseObserver, in_reasoning: &mut bool, event: &Eve
             usage::add_delta(&mut observer.uncounted, *in_reasoning, delta);
         }
         Event::Close { .. } => observer.has_content = true,
-        Event::Finish { .. } => (observer.has_content, observer.finished) = (true, true),
+        Event::Finish { reason, .. } => {
+            (observer.has_content, observer.finished) = (true, true);
+            observer.observe_finish(reason);
+        }
         Event::Usage(usage) => observer.record_usage(*usage),
         Event::End => (observer.ended, observer.closed) = (true, true),
-        Event::Start { .. } => observer.started = true,
+        Event::Start { model, .. } => {
+            observer.started = true;
+            observer.observe_model(model);
+        }
         // A block that was only opened has no content yet.
         Event::Open { block, .. } => {
             *in_reasoning = matches!(block, Block::Reasoning);

@@ -31,6 +31,7 @@ server: {{listen: '{public}', admin: '{admin}', access_log: json}}
 store: sqlite:{folder}/omniglot.db
 limits_store: redis://{nowhere}/0
 journal: {{path: {folder}/journal}}
+telemetry: {{endpoint: 'http://{nowhere}'}}
 keys: [{{name: test, secret: test-key, spending_cap: 100, limits: {{concurrency: 8}}}}]
 upstreams:
   - {{name: mock, format: chat, base_url: 'http://{mock}/v1', health: {{path: /models}}, discover: on}}

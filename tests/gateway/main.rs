@@ -57,6 +57,7 @@ mod resilience;
 mod store_commands;
 mod stored_reads;
 mod streaming;
+mod telemetry;
 mod tool_loops;
 mod translation;
 mod upstream_models;

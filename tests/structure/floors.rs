@@ -11,7 +11,7 @@ const FLOORS: [(u8, &[&str]); 9] = [
     (3, &["formats"]),
     (4, &["translate", "config"]),
     (5, &["runtime", "store", "journal", "catalog", "metrics"]),
-    (6, &["access", "credentials"]),
+    (6, &["access", "credentials", "telemetry"]),
     (7, &["proxy", "images", "mock", "score", "admin", "console"]),
     (8, &["server", "cli", "main"]),
 ];
@@ -25,7 +25,7 @@ const EXCEPTIONS: [(&str, &str); 2] = [
 ];
 
 /// Crates that are known in one place only, so that they can be replaced there.
-const CRATES: [(&str, &[&str]); 25] = [
+const CRATES: [(&str, &[&str]); 26] = [
     ("pingora", &["server/"]),
     ("pingora_core", &["proxy/", "server/"]),
     ("pingora_http", &["proxy/", "server/"]),
@@ -57,6 +57,7 @@ const CRATES: [(&str, &[&str]); 25] = [
     ("sqlx", &["store/"]),
     ("redis", &["access/shared_limits/"]),
     ("tokio_rustls", &["credentials/", "server/"]),
+    ("prost", &["telemetry/"]),
 ];
 
 /// Names that say nothing.

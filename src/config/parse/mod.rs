@@ -14,6 +14,7 @@ mod mail;
 mod model;
 mod request_shape;
 mod server;
+mod telemetry;
 mod template_values;
 mod tls;
 mod upstream;
@@ -37,6 +38,7 @@ pub fn config(reader: &mut ConfigReader, root: &YamlNode) -> (Config, DeclaredNa
         limits_store: None,
         journal: journal::default(),
         console: None,
+        telemetry: None,
         images: images::default(),
         keys: Vec::new(),
         upstreams: Vec::new(),
@@ -72,6 +74,9 @@ pub fn config(reader: &mut ConfigReader, root: &YamlNode) -> (Config, DeclaredNa
     if let Some(field) = table.take("console") {
         config.console = console::parse(reader, field, config.store.is_some(), &mut names);
     }
+    config.telemetry = table
+        .take("telemetry")
+        .and_then(|field| telemetry::parse(reader, field));
     if let Some(field) = table.take("images")
         && let Some(table) = reader.table("images", field)
     {

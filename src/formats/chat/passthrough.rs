@@ -5,6 +5,7 @@ use smallvec::SmallVec;
 use super::Chat;
 use super::delta_bytes::PeekedDelta;
 use super::error::decode_error;
+use super::finish_reason::{ChoiceSummary, decode_finish_reason};
 use super::kept_audio::{PeekedMessage, find_kept_audio};
 use super::unsupported::remove_unsupported;
 use super::usage::CompletionUsage;
@@ -107,6 +108,7 @@ impl Passthrough for Chat {
             if let Some(id) = choice.message.audio_id.and_then(RawJson::text) {
                 observer.observe_resource(&id);
             }
+            note_finish(choice.finish_reason, observer);
         }
         (observer.has_content, observer.ended) = (true, true);
         Ok(Observation::of_model(chunk.model, body))
@@ -148,7 +150,9 @@ impl Passthrough for Chat {
                 || choice.text.is_some_and(|text| text.get() != "\"\"");
             // One backend sends an empty reason in every chunk, the last included.
             let finish = choice.finish_reason.filter(|reason| reason.get() != "\"\"");
-            observer.observe_choice(choice.index.unwrap_or(0), finish.is_some());
+            let index = choice.index.unwrap_or(0);
+            note_finish(finish.filter(|_| observer.is_open(index)), observer);
+            observer.observe_choice(index, finish.is_some());
         }
         Ok(Observation {
             usage_only: choices.is_empty() && chunk.usage.is_some(),
@@ -242,6 +246,15 @@ fn note_usage(chunk: &PeekedChunk<'_>, observer: &mut ResponseObserver) {
     let groq_usage = chunk.x_groq.as_ref().and_then(|groq| groq.usage.as_ref());
     if let Some(usage) = chunk.usage.as_ref().or(groq_usage) {
         observer.record_usage(usage.to_usage());
+    }
+}
+
+/// Notes why a choice ended; one that failed has an error in place of a reason.
+fn note_finish(reason: Option<RawJson<'_>>, observer: &mut ResponseObserver) {
+    let reason = reason.and_then(RawJson::text);
+    let finish = decode_finish_reason(reason.as_deref(), ChoiceSummary::default());
+    if let Ok(Some(finish)) = finish {
+        observer.observe_finish(&finish);
     }
 }
 

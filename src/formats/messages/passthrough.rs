@@ -2,6 +2,7 @@
 
 use super::Messages;
 use super::kept_container::{PeekedContainer, find_kept_container};
+use super::stop_reason::decode_stop_reason;
 use super::usage::RawMessagesUsage;
 use crate::formats::images_only::images_only;
 use crate::formats::{
@@ -50,6 +51,7 @@ impl Passthrough for Messages {
         if response.content.is_none() {
             return Err(missing_content());
         }
+        note_stop(response.stop_reason, observer);
         observer.usage = response.usage.map(|usage| usage.merge(None));
         response.container.note(observer);
         (observer.has_content, observer.ended) = (true, true);
@@ -76,6 +78,7 @@ impl Passthrough for Messages {
             }
             _ => {}
         }
+        note_stop(event.delta.stop_reason, observer);
         event.delta.count(&mut observer.uncounted);
         event.content_block.count(&mut observer.uncounted);
         event.delta.container.note(observer);
@@ -112,6 +115,7 @@ from_json! {
         "model" => model: Option<RawJson<'a>>,
         "content" => content: Option<Present>,
         "container" => container: PeekedContainer<'a>,
+        "stop_reason" => stop_reason: Option<RawJson<'a>>,
         "usage" => usage: Option<RawMessagesUsage>,
         "error" => error: Option<Present>,
     }
@@ -136,6 +140,7 @@ struct MessagesContentFields<'a> {
     signature: Option<RawJson<'a>>,
     input: Option<RawJson<'a>>,
     container: PeekedContainer<'a>,
+    stop_reason: Option<RawJson<'a>>,
 }
 
 impl<'a> FromJson<'a> for MessagesContentFields<'a> {
@@ -150,6 +155,7 @@ impl<'a> FromJson<'a> for MessagesContentFields<'a> {
             "signature" | "data" => self.signature.decode(reader),
             "input" => self.input.decode(reader),
             "container" => self.container.decode(reader),
+            "stop_reason" => self.stop_reason.decode(reader),
             _ => reader.skip(),
         })
     }
@@ -162,6 +168,13 @@ impl MessagesContentFields<'_> {
         uncounted.add_signature(self.signature);
         // Mostly it is empty, and comes in deltas.
         uncounted.add_value(self.input.filter(|input| input.get() != "{}"));
+    }
+}
+
+/// Notes why a message ended; it is null until then.
+fn note_stop(reason: Option<RawJson<'_>>, observer: &mut ResponseObserver) {
+    if let Some(reason) = reason.and_then(RawJson::text) {
+        observer.observe_finish(&decode_stop_reason(Some(&reason), None, None));
     }
 }
 

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
+use super::finish_reason::decode_finish_reason;
 use super::stream::DONE;
 use super::usage::UpstreamUsage;
 use super::{Native, error, field_names, validation};
@@ -160,7 +161,7 @@ from_json! {
     struct ObservedCandidate<'a> {
         "index" => index: Option<u32>,
         "content" => content: Option<RawJson<'a>>,
-        "finishReason" => finish_reason: Option<Present>,
+        "finishReason" => finish_reason: Option<RawJson<'a>>,
     }
 }
 
@@ -233,10 +234,13 @@ fn record(response: &ObservedResponse<'_>, observer: &mut ResponseObserver) {
     }
     for candidate in response.candidates.iter().flatten() {
         observer.has_content |= candidate.content.is_some();
-        observer.observe_choice(
-            candidate.index.unwrap_or(0),
-            candidate.finish_reason.is_some(),
-        );
+        let index = candidate.index.unwrap_or(0);
+        let reason = candidate.finish_reason.and_then(RawJson::text);
+        // Some upstreams name it in every chunk.
+        if let Some(reason) = reason.filter(|_| observer.is_open(index)) {
+            observer.observe_finish(&decode_finish_reason(&reason, None, false));
+        }
+        observer.observe_choice(index, candidate.finish_reason.is_some());
     }
     observer.ended |= response
         .prompt_feedback

@@ -9,6 +9,7 @@ use super::Responses;
 use super::error;
 use super::item_bytes;
 use super::kept_ids::find_kept_ids;
+use super::status::{OutputFlags, decode_finish};
 use super::usage::ReceivedUsage;
 use crate::formats::images_only::images_only;
 use crate::formats::{
@@ -17,7 +18,7 @@ use crate::formats::{
     decode_unique_members, missing_content, set_field,
 };
 use crate::json::{
-    DecodeResult, Edit, FromJson, JsonReader, Present, RawJson, UniqueField, from_json,
+    DecodeResult, Edit, FromJson, JsonReader, Present, RawJson, UniqueField, decode_json, from_json,
 };
 use crate::model::{ApiError, ConversationState, Format, Text, Usage};
 
@@ -110,6 +111,7 @@ impl Passthrough for Responses {
             return Err(missing_content());
         }
         observer.usage = response.usage.as_ref().map(ReceivedUsage::decode);
+        note_finish(&response, observer);
         (observer.has_content, observer.ended) = (true, true);
         let created = response.created_at.map_or(0, |seconds| seconds as i64);
         observer.reply = response.id.map(|id| (id.into_owned(), created));
@@ -176,6 +178,7 @@ impl Passthrough for Responses {
             observer.record_usage(usage.decode());
         }
         if observer.closed {
+            note_finish(&response, observer);
             response.output.unwrap_or_default().note_missing(observer);
         }
         if let Some(id) = response.id
@@ -223,6 +226,28 @@ from_json! {
         "usage" => usage: Option<ReceivedUsage>,
         "output" => output: Option<OutputIds<'a>>,
         "error" => error: Option<Present>,
+        "status" => status: Option<RawJson<'a>>,
+        "incomplete_details" => incomplete_details: Option<RawJson<'a>>,
+    }
+}
+
+from_json! {
+    struct PeekedIncompleteDetails<'a> {
+        "reason" => reason: Option<Text<'a>>,
+    }
+}
+
+/// Notes why a response ended.
+fn note_finish(response: &PeekedResponseObject<'_>, observer: &mut ResponseObserver) {
+    let details = response.incomplete_details.map(RawJson::get);
+    let details: Option<PeekedIncompleteDetails<'_>> =
+        details.and_then(|details| decode_json(details).ok());
+    let reason = details.and_then(|details| details.reason);
+    let status = response.status.and_then(RawJson::text);
+    let flags = OutputFlags::default();
+    let finish = decode_finish(status.as_deref(), reason.as_deref(), flags, "");
+    if let Ok(finish) = finish {
+        observer.observe_finish(&finish);
     }
 }
 

@@ -154,6 +154,10 @@ impl ClientState {
         self.slot = Some(slot);
     }
 
+    pub(in crate::proxy) const fn started(&self) -> Instant {
+        self.started
+    }
+
     pub(in crate::proxy) fn elapsed(&self) -> Duration {
         self.started.elapsed()
     }

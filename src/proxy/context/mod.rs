@@ -1,11 +1,12 @@
 //! The state of one request, from its header to its last byte, in five parts: client, route,
-//! attempt, response and billing.
+//! attempt, response and billing. A sixth is there where traces are made.
 
 mod attempt;
 mod billing;
 mod client;
 mod response;
 mod route;
+mod spans;
 
 use std::sync::Arc;
 
@@ -16,9 +17,11 @@ use attempt::AttemptState;
 use billing::BillingState;
 use response::ResponseState;
 use route::RouteState;
+use spans::AttemptResponse;
 
 pub(super) use billing::{RESERVED_TIME, RequestCost};
 pub(super) use client::ClientState;
+pub(super) use spans::{AttemptSpan, RequestSpans};
 
 use super::conversation_store::ConversationScope;
 use super::timer::ReusableTimer;
@@ -37,6 +40,8 @@ pub struct RequestContext {
     pub(in crate::proxy) attempt: AttemptState,
     pub(in crate::proxy) response: ResponseState,
     pub(in crate::proxy) billing: BillingState,
+    /// The trace of the request; `None`: no traces are made.
+    pub(in crate::proxy) spans: Option<Box<RequestSpans>>,
     /// One timer per connection; it is here while the request runs.
     pub(in crate::proxy) timer: ReusableTimer,
     in_flight: Option<InFlight>,
@@ -58,6 +63,7 @@ impl RequestContext {
             response: ResponseState::new(now),
             in_flight: Some(metrics.in_flight()),
             billing: BillingState::new(metrics, journal),
+            spans: None,
             timer,
         }
     }
@@ -104,6 +110,32 @@ impl RequestContext {
         let total = total.map(|limit| now + limit);
         self.attempt.start(now, first_content, total);
         self.response.reset();
+        if let Some(spans) = &mut self.spans {
+            spans.start_attempt(self.route.current());
+        }
+    }
+
+    /// Notes for the trace how the attempt under way has ended.
+    pub(in crate::proxy) fn end_attempt(&mut self) {
+        let Some(span) = self.spans.as_mut().and_then(|spans| spans.current()) else {
+            return;
+        };
+        span.ended = Some(std::time::Instant::now());
+        span.error = self.response.pending_error();
+        span.first_chunk = self.response.upstream_wait();
+        if let Some(translator) = &self.response.translator {
+            let observer = translator.observer();
+            span.response = AttemptResponse::new(observer);
+            // An error that passes to the client in a stream of its own format.
+            let passed = observer.api_error.as_ref().map(|error| error.kind);
+            span.error = span.error.or(passed);
+        }
+    }
+
+    /// Whether the request is traced, so that details of its response are kept.
+    pub(in crate::proxy) fn is_sampled(&self) -> bool {
+        let spans = self.spans.as_ref();
+        spans.is_some_and(|spans| spans.context.is_sampled)
     }
 
     /// When the attempt under way has to be over.
@@ -123,6 +155,9 @@ impl RequestContext {
     /// Takes the current attempt back, whose request cannot be sent; another upstream may get it.
     pub(in crate::proxy) fn withdraw_attempt(&mut self, api_error: ApiError) -> Box<Error> {
         self.route.withdraw_attempt();
+        if let Some(spans) = &mut self.spans {
+            spans.withdraw_attempt();
+        }
         let mut error = self.set_error(api_error);
         error.set_retry(self.may_retry());
         error

@@ -131,6 +131,11 @@ impl ResponseState {
         }
     }
 
+    /// How long the upstream took until its first content; `None`: it has not answered.
+    pub(super) fn upstream_wait(&self) -> Option<Duration> {
+        Some(self.upstream_wait).filter(|wait| !wait.is_zero())
+    }
+
     /// The attempt has failed, and another follows.
     pub(in crate::proxy) fn end_upstream_wait(&mut self) {
         self.waited += std::mem::take(&mut self.upstream_wait);
