@@ -131,6 +131,11 @@ impl Journal {
         })
     }
 
+    /// The folder that the journal is in.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// Appends a record; when it returns, the record survives the end of the process. A record that
     /// cannot be written is counted and logged, the request goes on.
     pub fn append(&self, record: &UsageRecord<'_>) {

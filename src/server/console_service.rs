@@ -1,7 +1,6 @@
 //! Serves the console on its own listener, with a connection pool of its own: people never wait for requests, nor
 //! requests for people.
 
-use std::net::TcpListener;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
@@ -9,6 +8,7 @@ use pingora::server::ShutdownWatch;
 use pingora::services::background::BackgroundService;
 use tokio_rustls::TlsAcceptor;
 
+use super::service_listener::ServiceListener;
 use super::web_service::WebService;
 use crate::config::{ClientTimeouts, ConsoleConfig, StoreConfig};
 use crate::console::{self, Console};
@@ -22,26 +22,18 @@ pub(super) struct ConsoleService {
     pub(super) console: ConsoleConfig,
     pub(super) store: StoreConfig,
     pub(super) runtime: Arc<Runtime>,
-    pub(super) listener: ConsoleListener,
+    /// Taken when the service starts.
+    pub(super) listener: Mutex<Option<ServiceListener>>,
     /// Absent: a proxy in front of it has TLS, or it is for this machine.
     pub(super) tls: Option<TlsAcceptor>,
     pub(super) timeouts: ClientTimeouts,
     pub(super) max_connections: usize,
 }
 
-/// The listener, until the service takes it.
-pub(super) struct ConsoleListener(Mutex<Option<TcpListener>>);
-
-impl From<TcpListener> for ConsoleListener {
-    fn from(listener: TcpListener) -> ConsoleListener {
-        ConsoleListener(Mutex::new(Some(listener)))
-    }
-}
-
 #[async_trait]
 impl BackgroundService for ConsoleService {
     async fn start(&self, shutdown: ShutdownWatch) {
-        let listener = self.listener.0.lock();
+        let listener = self.listener.lock();
         let listener = listener.unwrap_or_else(PoisonError::into_inner).take();
         let Some(listener) = listener else {
             return;

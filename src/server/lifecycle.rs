@@ -14,6 +14,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::memory;
+use super::service_manager;
 use crate::access::Leases;
 use crate::admin::{Admin, LifecyclePhase};
 use crate::config::Listen;
@@ -99,6 +100,7 @@ impl Lifecycle {
             wait_reachable(listen.addr).await;
         }
         self.admin.enter(LifecyclePhase::Ready);
+        service_manager::notify_ready();
         // stdout is the access log's alone. A closed stderr is no reason not to serve.
         let _ = writeln!(std::io::stderr(), "{}", self.greeting);
     }

@@ -10,15 +10,18 @@ mod limits_service;
 mod memory;
 mod process_state;
 mod reload;
+mod service_listener;
+mod service_manager;
 mod signals;
 mod store_service;
 mod telemetry_service;
+mod upgrade;
 mod web_service;
 mod write_timeout;
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::TcpListener;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -26,7 +29,7 @@ use pingora::apps::HttpServerOptions;
 use pingora::connectors::ConnectorOptions;
 use pingora::listeners::{L4BufferSettings, ListenerConfig};
 use pingora::protocols::http::v2::server::default_h2_options;
-use pingora::server::configuration::ServerConf;
+use pingora::server::configuration::{Opt, ServerConf};
 use pingora::server::{RunArgs, Server};
 use pingora::services::background::background_service;
 use pingora::services::listening::Service;
@@ -39,7 +42,9 @@ use console_service::ConsoleService;
 use lifecycle::Lifecycle;
 use process_state::ProcessState;
 use reload::Reload;
+use service_listener::{ServiceListener, cannot_listen};
 use signals::{ShutdownWatcher, Signals};
+use upgrade::Handover;
 use web_service::WebService;
 
 pub use certificates::certificate_problems;
@@ -87,24 +92,22 @@ pub struct StartOptions {
 
 /// Serves until a signal ends the process.
 pub fn run(start: StartOptions) -> Result<()> {
-    let signals = Signals::install()?;
+    let (signals, handover) = (Signals::install()?, Handover::from_environment());
     let settings = start.config.server.clone();
-    for listen in &settings.listen {
-        TcpListener::bind(listen.addr)
-            .with_context(|| cannot_listen(listen.addr, "server.listen"))?;
+    if !handover.has_predecessor() {
+        check_addresses(&settings.listen)?;
     }
     let admin_listener = settings
         .admin
-        .map(|addr| listener(addr, "server.admin"))
+        .map(|addr| ServiceListener::new(addr, "server.admin", &handover))
         .transpose()?;
-    let console = open_console(&start.config)?;
-    let state = ProcessState::open(start.config)?;
+    let console = open_console(&start.config, &handover)?;
+    let state = ProcessState::open(start.config, &handover)?;
     log_proxies(&state.runtime);
 
     let (browsers, open_files) = divide_files(fd_limit::raise(), console.is_some());
-    let conf = server_conf(settings.drain_timeout, open_files);
-    let mut server = Server::new_with_opt_and_conf(None, conf);
-    server.bootstrap();
+    let conf = server_conf(settings.drain_timeout, open_files, &handover);
+    let mut server = Server::new_with_opt_and_conf(pingora_options(&handover), conf);
     let conf = server.configuration.clone();
     add_image_tasks(&mut server, &state);
     let most = default_max_connections(open_files);
@@ -132,6 +135,7 @@ pub fn run(start: StartOptions) -> Result<()> {
     let watcher = ShutdownWatcher {
         signals: signals.clone(),
         admin: admin.clone(),
+        handover: handover.clone(),
         delay: settings.shutdown_delay,
     };
     add_upstream_services(&mut server, &state.runtime);
@@ -151,6 +155,9 @@ pub fn run(start: StartOptions) -> Result<()> {
         let service = MockService::new(listener, mock::router());
         server.add_service(background_service("mock", service));
     }
+    // Whatever could fail has not: a predecessor hands its listeners over now.
+    server.bootstrap();
+    handover.finish();
     server.run(RunArgs {
         shutdown_signal: Box::new(watcher),
     });
@@ -159,7 +166,7 @@ pub fn run(start: StartOptions) -> Result<()> {
 
 /// The console, with as many connections as it may have.
 fn console_service(
-    (console, store, listener): (ConsoleConfig, StoreConfig, TcpListener),
+    (console, store, listener): (ConsoleConfig, StoreConfig, ServiceListener),
     state: &ProcessState,
     certificates: &mut Certificates,
     settings: &ServerConfig,
@@ -174,7 +181,7 @@ fn console_service(
         console,
         store,
         runtime: state.runtime.clone(),
-        listener: listener.into(),
+        listener: Mutex::new(Some(listener)),
         timeouts: settings.timeouts,
         max_connections,
     })
@@ -190,7 +197,7 @@ fn add_image_tasks(server: &mut Server, state: &ProcessState) {
 
 fn add_admin_port(
     server: &mut Server,
-    listener: TcpListener,
+    listener: ServiceListener,
     admin: Arc<Admin>,
     timeouts: ClientTimeouts,
 ) {
@@ -275,7 +282,15 @@ fn max_idle_connections(open_files: usize) -> usize {
     open_files.saturating_sub(OTHER_FILES) / 8
 }
 
-fn server_conf(drain_timeout: Duration, open_files: usize) -> ServerConf {
+/// Has pingora take over the listeners of a predecessor.
+fn pingora_options(handover: &Handover) -> Option<Opt> {
+    handover.has_predecessor().then(|| Opt {
+        upgrade: true,
+        ..Opt::default()
+    })
+}
+
+fn server_conf(drain_timeout: Duration, open_files: usize, handover: &Handover) -> ServerConf {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let pooled = MAX_IDLE_CONNECTIONS.min(max_idle_connections(open_files));
     ServerConf {
@@ -285,6 +300,7 @@ fn server_conf(drain_timeout: Duration, open_files: usize) -> ServerConf {
         // The lifecycle service exits earlier; this is only the last resort.
         grace_period_seconds: Some(drain_timeout.as_secs() + 5),
         graceful_shutdown_timeout_seconds: Some(1),
+        upgrade_sock: handover.socket().display().to_string(),
         ..ServerConf::default()
     }
 }
@@ -319,22 +335,23 @@ fn public_service(
 }
 
 /// Listens for the console, where the config has one and a store for it.
-fn open_console(config: &Config) -> Result<Option<(ConsoleConfig, StoreConfig, TcpListener)>> {
+fn open_console(
+    config: &Config,
+    handover: &Handover,
+) -> Result<Option<(ConsoleConfig, StoreConfig, ServiceListener)>> {
     let Some((console, store)) = config.console.clone().zip(config.store.clone()) else {
         return Ok(None);
     };
-    let listener = listener(console.listen.addr, "console.listen")?;
+    let listener = ServiceListener::new(console.listen.addr, "console.listen", handover)?;
     Ok(Some((console, store, listener)))
 }
 
-fn listener(addr: SocketAddr, setting: &str) -> Result<TcpListener> {
-    let listener = TcpListener::bind(addr).with_context(|| cannot_listen(addr, setting))?;
-    listener.set_nonblocking(true)?;
-    Ok(listener)
-}
-
-fn cannot_listen(addr: SocketAddr, setting: &str) -> String {
-    format!("cannot listen on {addr}: stop what uses it, or change {setting} in a config (-c FILE)")
+/// Fails if an address is in use: pingora would end the process without a word.
+fn check_addresses(listen: &[Listen]) -> Result<()> {
+    for Listen { addr, .. } in listen {
+        TcpListener::bind(addr).with_context(|| cannot_listen(*addr, "server.listen"))?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

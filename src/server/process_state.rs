@@ -12,6 +12,7 @@ use super::journal_service;
 use super::limits_service::LimitsService;
 use super::store_service::StoreService;
 use super::telemetry_service::TelemetryService;
+use super::upgrade::Handover;
 use crate::access::{FailedAttempts, Keyring, Leases};
 use crate::config::{AccessLogConfig, Config};
 use crate::images::{FileStore, TaskQueue, TaskStore};
@@ -39,7 +40,7 @@ pub(super) struct ProcessState {
 
 impl ProcessState {
     /// Opens the journal, the store and the shared limits that the config names.
-    pub(super) fn open(config: Config) -> Result<ProcessState> {
+    pub(super) fn open(config: Config, handover: &Handover) -> Result<ProcessState> {
         let access_log = match config.server.access_log {
             AccessLogConfig::Off => None,
             AccessLogConfig::Json => Some(AccessLog::to_stdout().context("cannot start a thread")?),
@@ -49,14 +50,14 @@ impl ProcessState {
         let telemetry = config.telemetry.as_ref();
         let telemetry = telemetry.map(|settings| TelemetryService::start(settings, &metrics));
         let telemetry = telemetry.transpose()?;
-        let open_journal = |_| journal_service::open(&config.journal, &metrics);
+        let open_journal = |_| journal_service::open(&config.journal, &metrics, handover);
         let journal = store.as_ref().map(open_journal).transpose()?;
-        let (folder, min_free) = (config.journal.path.clone(), config.journal.min_free);
-        let conversations = (config.server.conversations, min_free);
+        let journal_settings = config.journal.clone();
+        let conversations = (config.server.conversations, config.journal.min_free);
         let runtime = Arc::new(Runtime::new(config));
         let store = match store.zip(journal.as_ref()) {
             Some((store, journal)) => {
-                let journal = (journal, &*folder);
+                let journal = (journal, &journal_settings);
                 let started =
                     StoreService::start(&store, conversations, &runtime, &metrics, journal);
                 Some(started?)

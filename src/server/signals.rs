@@ -13,6 +13,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
+use super::upgrade::Handover;
 use crate::admin::{Admin, LifecyclePhase};
 
 /// What a shell shows of a process that SIGINT has ended.
@@ -23,6 +24,7 @@ const INTERRUPTED: i32 = 130;
 pub(super) struct Signals {
     shutdown: Arc<Notify>,
     reload: Arc<Notify>,
+    upgrade: Arc<Notify>,
 }
 
 impl Signals {
@@ -67,11 +69,11 @@ impl Signals {
     }
 }
 
-/// Tells pingora when the process is to end. Every signal that ends it drains it first. No second process takes over the
-/// listeners.
+/// Tells pingora when the process is to end. Every signal that ends it drains it first.
 pub(super) struct ShutdownWatcher {
     pub(super) signals: Signals,
     pub(super) admin: Arc<Admin>,
+    pub(super) handover: Handover,
     /// Load balancers see for this time that the gateway is not ready, while it still takes what they send.
     pub(super) delay: Duration,
 }
@@ -79,7 +81,19 @@ pub(super) struct ShutdownWatcher {
 #[async_trait]
 impl ShutdownSignalWatch for ShutdownWatcher {
     async fn recv(&self) -> ShutdownSignal {
-        self.signals.shutdown.notified().await;
+        loop {
+            tokio::select! {
+                () = self.signals.shutdown.notified() => break,
+                () = self.signals.upgrade.notified() => {}
+            }
+            match self.handover.start_successor().await {
+                Ok(()) => {
+                    log::info!("handing the listeners over; requests in flight finish here");
+                    return ShutdownSignal::GracefulUpgrade;
+                }
+                Err(error) => log::error!("no upgrade, this process serves on: {error:#}"),
+            }
+        }
         if !self.delay.is_zero() {
             self.admin.enter(LifecyclePhase::Draining);
             log::info!("not ready any more; the listeners close after server.shutdown_delay");
@@ -134,7 +148,7 @@ impl Handlers {
                     continue;
                 }
                 _ = user2.recv() => {
-                    log::info!("SIGUSR2 has no meaning here");
+                    signals.upgrade.notify_one();
                     continue;
                 }
             }

@@ -14,6 +14,7 @@ use tokio::sync::OnceCell;
 use tokio::time::{Instant, sleep, timeout_at};
 use uuid::Uuid;
 
+use super::journal_service;
 use crate::access::{Keyring, Leases};
 use crate::config;
 use crate::journal::{self, Journal, UsageSink};
@@ -52,7 +53,7 @@ impl StoreService {
         (conversations, min_free): (Option<config::ConversationsConfig>, u64),
         runtime: &Arc<Runtime>,
         metrics: &Arc<Metrics>,
-        (journal, folder): (&Arc<Journal>, &Path),
+        (journal, settings_of_journal): (&Arc<Journal>, &config::JournalConfig),
     ) -> Result<StoreService> {
         let tasks = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -65,7 +66,7 @@ impl StoreService {
         let store = Store::new(settings).with_context(cannot)?;
         let store = store.with_min_free(settings, min_free);
         drop(within);
-        let leases = Arc::new(leases(&store, runtime, journal, folder));
+        let leases = Arc::new(leases(&store, runtime, journal));
         let keyring = Keyring::new(store.clone(), journal.clone(), metrics.clone());
         let store_sync = StoreSync {
             name: settings.to_string(),
@@ -83,6 +84,10 @@ impl StoreService {
             journal.clone(),
             store_sync.sink.clone(),
         ));
+        let other = journal_service::other_folder(settings_of_journal, journal);
+        let flushing =
+            journal_service::flush_other(other, settings_of_journal.limit, store_sync.sink.clone());
+        tasks.spawn(flushing);
         let is_open = match tasks.block_on(store_sync.begin()) {
             Ok(()) => true,
             Err(error @ StoreError::NewerSchema { .. }) => bail!("{}: {error}", cannot()),
@@ -166,10 +171,10 @@ impl UsageSink for StoreSink {
 }
 
 /// The leases of this process, which holds them in the name of its journal.
-fn leases(store: &Store, runtime: &Arc<Runtime>, journal: &Arc<Journal>, folder: &Path) -> Leases {
+fn leases(store: &Store, runtime: &Arc<Runtime>, journal: &Arc<Journal>) -> Leases {
     let holder = LeaseHolder {
         id: Uuid::now_v7().to_string(),
-        journal: identity(folder),
+        journal: identity(journal.folder()),
         began: Timestamp::now(),
     };
     let journal = journal.clone();

@@ -1,8 +1,8 @@
 //! The admin port and the console: each has its own connections, so that it answers when clients have taken all theirs.
 
 use std::collections::VecDeque;
-use std::net::{SocketAddr, TcpListener};
-use std::sync::{Mutex, PoisonError};
+use std::net::SocketAddr;
+use std::pin::pin;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -22,6 +22,7 @@ use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt as _;
 use tower_http::timeout::TimeoutLayer;
 
+use super::service_listener::ServiceListener;
 use super::write_timeout::WriteTimeout;
 use crate::config::ClientTimeouts;
 
@@ -35,7 +36,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 pub(super) struct WebService {
     /// What it is called in the log.
     name: &'static str,
-    listener: Mutex<Option<TcpListener>>,
+    listener: ServiceListener,
     router: axum::Router,
     timeouts: ClientTimeouts,
     /// One connection more ends the oldest, so that nobody can hold them all.
@@ -46,7 +47,7 @@ pub(super) struct WebService {
 impl WebService {
     pub(super) fn new(
         name: &'static str,
-        listener: TcpListener,
+        listener: ServiceListener,
         router: axum::Router,
         timeouts: ClientTimeouts,
         max_connections: usize,
@@ -56,7 +57,7 @@ impl WebService {
         let timeout = TimeoutLayer::with_status_code(StatusCode::REQUEST_TIMEOUT, limit);
         WebService {
             name,
-            listener: Mutex::new(Some(listener)),
+            listener,
             router: router.layer(timeout),
             timeouts,
             max_connections,
@@ -111,16 +112,20 @@ impl WebService {
 
 #[async_trait]
 impl BackgroundService for WebService {
-    /// It stays up while the gateway drains, so that monitoring sees it.
+    /// It stays up while the gateway drains, so that monitoring sees it. A successor takes its address.
     async fn start(&self, _shutdown: ShutdownWatch) {
-        let taken = self.listener.lock();
-        let taken = taken.unwrap_or_else(PoisonError::into_inner).take();
-        let Some(Ok(listener)) = taken.map(tokio::net::TcpListener::from_std) else {
-            return;
+        let listener = match self.listener.take().await {
+            Ok(listener) => listener,
+            Err(error) => return log::error!("the {} cannot be opened: {error}", self.name),
         };
         let mut connections: VecDeque<AbortHandle> = VecDeque::new();
+        let mut handed_over = pin!(self.listener.handed_over());
         loop {
-            match listener.accept().await {
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                () = &mut handed_over => return,
+            };
+            match accepted {
                 Ok((stream, client)) => {
                     connections.retain(|connection| !connection.is_finished());
                     if connections.len() >= self.max_connections {

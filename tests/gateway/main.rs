@@ -60,6 +60,7 @@ mod streaming;
 mod telemetry;
 mod tool_loops;
 mod translation;
+mod upgrade;
 mod upstream_models;
 mod upstream_tls;
 mod upstreams;
