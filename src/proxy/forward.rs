@@ -39,6 +39,7 @@ impl Gateway {
         session: &mut Session,
         ctx: &mut Box<RequestContext>,
     ) -> Result<()> {
+        self.keep_input(ctx);
         loop {
             let outcome = self.attempt(session, ctx).await;
             ctx.end_attempt();

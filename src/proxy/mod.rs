@@ -74,6 +74,7 @@ mod response_queue;
 mod response_writer;
 mod retry;
 mod settlement;
+mod span_content;
 mod stored_response;
 mod thinking_output;
 mod timer;

@@ -5,8 +5,9 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use pingora_proxy::Session;
 
 use super::admission::client_address;
-use super::context::{AttemptSpan, RequestContext, RequestCost, RequestSpans};
+use super::context::{AttemptSpan, RequestContext, RequestCost, RequestSpans, SpanContent};
 use super::gateway::Gateway;
+use super::span_content::add_content;
 use crate::model::ApiErrorKind;
 use crate::telemetry::{
     Attributes, Span, SpanId, SpanKind, SpanStatus, SpanStatusCode, TraceContext, gen_ai,
@@ -58,7 +59,10 @@ fn request_spans(
         // What earlier attempts cost is in the sum too.
         let is_alone = Some(number) == last && ctx.billing.earlier().is_none();
         let cost = cost.filter(|_| is_alone);
-        spans.push(attempt_span(ctx, attempt, &traced.context, cost, &clock));
+        let content = traced.content.as_deref();
+        let content = content.filter(|_| Some(number) == last);
+        let details = (cost, content);
+        spans.push(attempt_span(ctx, attempt, &traced.context, details, &clock));
     }
     spans
 }
@@ -119,7 +123,7 @@ fn attempt_span(
     ctx: &RequestContext,
     traced: &AttemptSpan,
     context: &TraceContext,
-    cost: Option<RequestCost>,
+    (cost, content): (Option<RequestCost>, Option<&SpanContent>),
     clock: &SpanClock,
 ) -> Span {
     let upstream = &traced.attempt.upstream;
@@ -156,6 +160,9 @@ fn attempt_span(
                 gen_ai::add_usage(&mut attributes, usage);
             }
         }
+    }
+    if let Some(content) = content {
+        add_content(&mut attributes, content, traced, ctx.route.is_stream());
     }
     let error = traced.error.map(ApiErrorKind::name);
     attributes.known_text(gen_ai::ERROR_TYPE, error);

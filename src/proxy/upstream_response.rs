@@ -11,6 +11,7 @@ use super::context::{RequestContext, is_retryable};
 use super::gateway::Gateway;
 use super::large_body;
 use super::response_memory::count_memory;
+use super::span_content;
 use super::upstream::{redact, response_header};
 use super::{downstream, upstream_request};
 use crate::config::StreamFraming;
@@ -88,6 +89,7 @@ impl Gateway {
         ctx: &mut RequestContext,
     ) -> Result<()> {
         count_memory(ctx, body.as_ref().map_or(0, Bytes::len))?;
+        span_content::keep_chunk(ctx, body.as_ref());
         let Some(translator) = &mut ctx.response.translator else {
             return Ok(());
         };

@@ -16,6 +16,10 @@ pub const RESPONSE_MODEL: &str = "gen_ai.response.model";
 pub const FINISH_REASONS: &str = "gen_ai.response.finish_reasons";
 /// In seconds.
 pub const TIME_TO_FIRST_CHUNK: &str = "gen_ai.response.time_to_first_chunk";
+/// Content, only where it is switched on.
+pub const INPUT_MESSAGES: &str = "gen_ai.input.messages";
+pub const SYSTEM_INSTRUCTIONS: &str = "gen_ai.system_instructions";
+pub const OUTPUT_MESSAGES: &str = "gen_ai.output.messages";
 const INPUT_TOKENS: &str = "gen_ai.usage.input_tokens";
 const CACHE_READ_INPUT_TOKENS: &str = "gen_ai.usage.cache_read.input_tokens";
 const CACHE_CREATION_INPUT_TOKENS: &str = "gen_ai.usage.cache_creation.input_tokens";

@@ -1,6 +1,7 @@
 //! Traces of requests: which are sampled, what a span holds, and the export over OTLP/HTTP.
 
 mod attributes;
+pub mod content;
 mod exporter;
 pub mod gen_ai;
 mod otlp;
@@ -29,6 +30,7 @@ use crate::metrics::{Metrics, SpanOutcome};
 pub struct Telemetry {
     sampler: Sampler,
     queue: SpanQueue,
+    keeps_content: bool,
 }
 
 impl Telemetry {
@@ -45,6 +47,7 @@ impl Telemetry {
         let telemetry = Telemetry {
             sampler: Sampler::new(settings.sample),
             queue,
+            keeps_content: settings.content,
         };
         let exporter = SpanExporter::new(settings, client, queued, metrics.clone());
         (telemetry, exporter)
@@ -59,6 +62,11 @@ impl Telemetry {
             context.is_sampled = self.sampler.samples(&context.trace_id);
             context
         })
+    }
+
+    /// Whether spans hold what is asked and answered.
+    pub const fn keeps_content(&self) -> bool {
+        self.keeps_content
     }
 
     /// Takes the spans of a request that has ended. Where too many wait they are lost, and counted.

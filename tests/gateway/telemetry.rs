@@ -244,6 +244,55 @@ async fn what_is_not_sampled_is_not_exported_and_upstreams_are_told() {
 }
 
 #[tokio::test]
+async fn content_is_in_spans_only_if_it_is_switched_on() {
+    let (mock, receiver) = (Mock::start(), OtlpReceiver::start().await);
+    let config = every_format_config(mock.address);
+    let gateway = Gateway::start(&traced(&config, &receiver, ", content: true"));
+    let mut asked = Vec::new();
+    for (format, _) in FORMATS {
+        let other = if format == "chat" { "messages" } else { "chat" };
+        for (upstream, stream) in [
+            (format, false),
+            (format, true),
+            (other, false),
+            (other, true),
+        ] {
+            let (path, body) = request(format, &format!("same-{upstream}"), "a question", stream);
+            let request = new_client().post(gateway.url(&path)).bearer_auth(KEY);
+            let response = request.json(&body).send().await.expect("an answer");
+            response.text().await.expect("a body");
+            asked.push((format, upstream, stream));
+        }
+    }
+    let spans = spans_of(gateway, &receiver).await;
+    let attempts = of_kind(&spans, SpanKind::Client);
+    assert_eq!(attempts.len(), asked.len());
+    for (what, attempt) in asked.iter().zip(&attempts) {
+        let own = attributes(&attempt.attributes);
+        let messages = |name: &str| -> Value {
+            let text = own[name]
+                .as_str()
+                .unwrap_or_else(|| panic!("{what:?}: {own:?}"));
+            serde_json::from_str(text).expect("JSON")
+        };
+        let text = |text: &str| json!([{"type": "text", "content": text}]);
+        let input = messages("gen_ai.input.messages");
+        assert_eq!(
+            input,
+            json!([{"role": "user", "parts": text("a question")}]),
+            "{what:?}"
+        );
+        let answer = text("You said: a question");
+        let output = json!([{"role": "assistant", "parts": answer, "finish_reason": "stop"}]);
+        assert_eq!(messages("gen_ai.output.messages"), output, "{what:?}");
+    }
+    for request in of_kind(&spans, SpanKind::Server) {
+        let own = attributes(&request.attributes);
+        assert!(!own.contains_key("gen_ai.input.messages"), "{own:?}");
+    }
+}
+
+#[tokio::test]
 async fn without_telemetry_no_trace_goes_to_upstreams() {
     let mock = Mock::start();
     let gateway = Gateway::start(&every_format_config(mock.address));

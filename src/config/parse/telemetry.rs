@@ -17,6 +17,7 @@ pub fn parse(reader: &mut ConfigReader, field: ConfigField) -> Option<TelemetryC
     let timeout = reader.optional(&mut table, "timeout", values::duration);
     let sample = reader.optional(&mut table, "sample", values::ratio);
     let service_name = reader.optional(&mut table, "service_name", values::label);
+    let content = reader.optional(&mut table, "content", values::switch);
     let resource = table.take("resource");
     let resource = resource.map(|field| parse_resource(reader, field));
     reader.finish(table);
@@ -26,6 +27,7 @@ pub fn parse(reader: &mut ConfigReader, field: ConfigField) -> Option<TelemetryC
         timeout: timeout.unwrap_or(DEFAULT_TIMEOUT),
         sample: sample.unwrap_or(1.0),
         service_name: service_name.unwrap_or_else(|| DEFAULT_SERVICE_NAME.to_owned()),
+        content: content.unwrap_or(false),
         resource: resource.unwrap_or_default(),
     })
 }

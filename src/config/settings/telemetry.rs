@@ -17,6 +17,8 @@ pub struct TelemetryConfig {
     /// The part of the requests that are traced where the client does not say, from 0 to 1.
     pub sample: f64,
     pub service_name: String,
+    /// Whether spans hold what is asked and answered.
+    pub content: bool,
     /// Further attributes of the resource.
     pub resource: Vec<(String, String)>,
 }

@@ -21,7 +21,7 @@ use spans::AttemptResponse;
 
 pub(super) use billing::{RESERVED_TIME, RequestCost};
 pub(super) use client::ClientState;
-pub(super) use spans::{AttemptSpan, RequestSpans};
+pub(super) use spans::{AttemptSpan, RequestSpans, SpanContent};
 
 use super::conversation_store::ConversationScope;
 use super::timer::ReusableTimer;

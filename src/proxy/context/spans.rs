@@ -14,6 +14,16 @@ use crate::telemetry::{SpanId, TRACEPARENT, TRACESTATE, TraceContext, new_span_i
 pub(in crate::proxy) struct RequestSpans {
     pub(in crate::proxy) context: TraceContext,
     pub(in crate::proxy) attempts: Vec<AttemptSpan>,
+    /// `None`: content is not kept.
+    pub(in crate::proxy) content: Option<Box<SpanContent>>,
+}
+
+/// What a request asks and is answered, cut to a length.
+pub(in crate::proxy) struct SpanContent {
+    pub(in crate::proxy) input: Option<String>,
+    pub(in crate::proxy) system: Option<String>,
+    /// The first bytes of the response of the attempt under way.
+    pub(in crate::proxy) received: Vec<u8>,
 }
 
 /// One attempt at one upstream.
@@ -52,10 +62,14 @@ impl RequestSpans {
         RequestSpans {
             context,
             attempts: Vec::new(),
+            content: None,
         }
     }
 
     pub(super) fn start_attempt(&mut self, attempt: Option<&Attempt>) {
+        if let Some(content) = &mut self.content {
+            content.received.clear();
+        }
         if let Some(attempt) = attempt.filter(|_| self.context.is_sampled) {
             self.attempts.push(AttemptSpan {
                 id: new_span_id(),
