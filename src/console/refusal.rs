@@ -90,6 +90,8 @@ pub enum InputProblem {
     Capability(String),
     /// In KiB.
     InputTooLarge(usize),
+    /// A setting of the translation, of which all together may have so many characters.
+    SettingsTooLong(usize),
     /// The body is not the JSON that is expected.
     Body(String),
 }
@@ -121,6 +123,7 @@ impl InputProblem {
             InputProblem::Format(field) => field,
             InputProblem::Capability(_) => "capabilities",
             InputProblem::InputTooLarge(_) => "input",
+            InputProblem::SettingsTooLong(_) => "capabilities",
             InputProblem::Body(_) => "body",
         }
     }

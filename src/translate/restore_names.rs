@@ -1,5 +1,5 @@
 //! Restores what the client knows in a response: the names and kinds of its tools, reasoning apart
-//! from text, and an id where the upstream sent none.
+//! from text, and an id where the upstream sent none or a very long one.
 //!
 //! The calls of a response get their ids from its id, so no two responses may have the same.
 
@@ -9,10 +9,17 @@ use crate::model::{
     Arguments, Block, Call, Delta, Event, PartKind, Response, Text, ToolKind, TranslationState,
 };
 
+/// The longest id of an upstream that clients get: each item of a response and each event of a stream may repeat it.
+const MAX_ID: usize = 512;
+
+fn is_usable(id: &str) -> bool {
+    !id.is_empty() && id.len() <= MAX_ID
+}
+
 /// Restores the names in a JSON response.
 pub(super) fn restore_response(response: &mut Response<'_>, options: &ResponseOptions) {
     let translation_state = &options.translation_state;
-    if response.id.is_empty() {
+    if !is_usable(&response.id) {
         response.id = options.request_id.clone().into();
     }
     if translation_state.think_tags {
@@ -69,10 +76,16 @@ impl NameRestorer {
 
     /// Restores the names in one event.
     pub(super) fn restore_event(&mut self, mut event: Event<'_>, out: &mut dyn FnMut(Event<'_>)) {
-        if let Event::Start { id, .. } = &mut event
-            && id.is_empty()
-        {
-            *id = std::mem::take(&mut self.request_id).into();
+        match &mut event {
+            Event::Start { id, .. } if !is_usable(id) => {
+                *id = std::mem::take(&mut self.request_id).into();
+            }
+            // The client gets an id of the gateway's own.
+            Event::Open {
+                block: Block::Call { id, .. },
+                ..
+            } if id.as_ref().is_some_and(|id| id.len() > MAX_ID) => *id = None,
+            _ => {}
         }
         match self.think_tags.take() {
             Some(mut think_tags) => {
@@ -216,14 +229,40 @@ mod tests {
     }
 
     #[test]
-    fn a_response_without_an_id_gets_the_id_of_its_request() {
-        let mut received = response(&[]);
-        received.id = "".into();
-        let mut fold = Fold::default();
-        let mut names = NameRestorer::new(&options());
-        received.unfold(&mut |event| names.restore_event(event, &mut |event| fold.push(event)));
-        restore_response(&mut received, &options());
-        assert_eq!((&*received.id, &*fold.finish().id), ("req_1", "req_1"));
+    fn a_response_without_a_usable_id_gets_the_id_of_its_request() {
+        for (id, expected) in [("", "req_1"), ("a", "a"), (&*"a".repeat(513), "req_1")] {
+            let mut received = response(&[]);
+            received.id = id.into();
+            let mut fold = Fold::default();
+            let mut names = NameRestorer::new(&options());
+            received.unfold(&mut |event| names.restore_event(event, &mut |event| fold.push(event)));
+            restore_response(&mut received, &options());
+            assert_eq!((&*received.id, &*fold.finish().id), (expected, expected));
+        }
+    }
+
+    #[test]
+    fn an_event_does_not_repeat_a_long_id_of_a_call() {
+        for (length, is_kept) in [(512, true), (513, false)] {
+            let id = "c".repeat(length);
+            let block = Block::Call {
+                id: Some(id.as_str().into()),
+                name: "other".into(),
+                kind: ToolKind::Function,
+            };
+            let mut kept = None;
+            let mut names = NameRestorer::new(&options());
+            names.restore_event(Event::Open { choice: 0, block }, &mut |event| {
+                if let Event::Open {
+                    block: Block::Call { id, .. },
+                    ..
+                } = event
+                {
+                    kept = Some(id.is_some());
+                }
+            });
+            assert_eq!(kept, Some(is_kept), "{length}");
+        }
     }
 
     #[test]

@@ -246,9 +246,9 @@ acme/vendor/x matches the id acme/*
             "| acme-eu  | x       |",
         ),
         (
-            "x%y",
-            "x%y matches nothing else and goes to the upstream globex",
-            "| x%y     | native | /v1beta/models/x%25y:generateContent |",
+            "x-y",
+            "x-y matches nothing else and goes to the upstream globex",
+            "| x-y     | native | /v1beta/models/x-y:generateContent |",
         ),
     ] {
         let found = resolve(name);

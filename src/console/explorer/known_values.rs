@@ -18,6 +18,13 @@ pub struct KnownValues {
     names: HashSet<String>,
 }
 
+/// What the name of a member tells of its values. The name itself may be long, and a list of many values has it for each.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct MemberName {
+    is_shape: bool,
+    is_new: bool,
+}
+
 impl KnownValues {
     /// Adds the values of a document, if it is one.
     pub fn add(&mut self, document: &str) {
@@ -57,14 +64,22 @@ impl KnownValues {
         }
     }
 
+    /// Reads the name of a member once, for all values that it has.
+    pub fn read_name(&self, name: &str) -> MemberName {
+        MemberName {
+            is_shape: SHAPE_NAMES.contains(&name),
+            is_new: !self.names.contains(name),
+        }
+    }
+
     /// Tells whether a value, as it is written in JSON, is none of these. `name` is that of its member.
-    pub fn lacks(&self, name: &str, raw: &str) -> bool {
-        if SHAPE_NAMES.contains(&name) {
+    pub fn lacks(&self, name: MemberName, raw: &str) -> bool {
+        if name.is_shape {
             return false;
         }
         match serde_json::from_str(raw) {
             // They are everywhere: a name that is new tells more.
-            Ok(Value::Bool(_) | Value::Null) => !self.names.contains(name),
+            Ok(Value::Bool(_) | Value::Null) => name.is_new,
             Ok(value) => self.lacks_value(&value, true),
             Err(_) => false,
         }
@@ -132,7 +147,8 @@ mod tests {
             ("on", "false", false),
             ("store", "false", true),
         ] {
-            assert_eq!(known.lacks(name, raw), is_new, "{name}: {raw}");
+            let of = known.read_name(name);
+            assert_eq!(known.lacks(of, raw), is_new, "{name}: {raw}");
         }
     }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
-use super::known_values::KnownValues;
+use super::known_values::{KnownValues, MemberName};
 use super::marked_paths::MarkedPaths;
 use crate::console::views::{Mark, MarkedText, clipped};
 
@@ -44,20 +44,20 @@ pub fn write_marked(
 }
 
 /// An object or a list that is not at its end.
-struct JsonLevel<'t> {
+struct JsonLevel {
     is_object: bool,
     /// Where its path leads to.
     node: Option<usize>,
     mark: Option<Mark>,
-    /// Its own name, which its items are known by.
-    name: Cow<'t, str>,
+    /// Of itself: its items are known by it.
+    name: MemberName,
     /// Of the next item of a list.
     index: usize,
 }
 
 /// The member whose name has been written, and whose value follows.
-struct NextMember<'t> {
-    name: Cow<'t, str>,
+struct NextMember {
+    name: MemberName,
     node: Option<usize>,
     mark: Option<Mark>,
 }
@@ -70,8 +70,8 @@ struct MarkedWriter<'t, 'o> {
     paths: &'o mut MarkedPaths,
     known: Option<&'o KnownValues>,
     out: &'o mut MarkedText,
-    levels: Vec<JsonLevel<'t>>,
-    next: Option<NextMember<'t>>,
+    levels: Vec<JsonLevel>,
+    next: Option<NextMember>,
 }
 
 impl<'t> MarkedWriter<'t, '_> {
@@ -122,18 +122,20 @@ impl<'t> MarkedWriter<'t, '_> {
         let mark = inherited.max(self.paths.visit(node));
         self.out.write(clipped(raw), mark, true);
         self.out.write(": ".to_owned(), mark, false);
+        let known = self.known.map(|known| known.read_name(&name));
+        let name = known.unwrap_or_default();
         self.next = Some(NextMember { name, node, mark });
     }
 
     /// What is known of the value that begins here.
-    fn begin_value(&mut self) -> NextMember<'t> {
+    fn begin_value(&mut self) -> NextMember {
         if let Some(member) = self.next.take() {
             return member;
         }
         let Some(level) = self.levels.last_mut() else {
             let node = MarkedPaths::root();
             return NextMember {
-                name: Cow::Borrowed(""),
+                name: MemberName::default(),
                 node,
                 mark: None,
             };
@@ -146,7 +148,7 @@ impl<'t> MarkedWriter<'t, '_> {
         };
         level.index += 1;
         NextMember {
-            name: level.name.clone(),
+            name: level.name,
             node,
             mark: level.mark.max(visited),
         }
@@ -193,7 +195,7 @@ impl<'t> MarkedWriter<'t, '_> {
         };
         let mark = value.mark.or_else(|| {
             let known = self.known?;
-            known.lacks(&value.name, raw).then_some(Mark::Written)
+            known.lacks(value.name, raw).then_some(Mark::Written)
         });
         self.out.write(clipped(raw), mark, false);
     }
@@ -300,6 +302,21 @@ mod tests {
             &mut out
         ));
         assert!(out.is_cut && out.lines.len() <= 4_000);
+        // Each level and each item is known by the name, which is read once.
+        let name = format!("\\u0061{}", "a".repeat(200_000));
+        let items = "[".repeat(50_000) + "null" + &",null".repeat(50_000) + &"]".repeat(50_000);
+        let named = format!("{{\"{name}\":{items}}}");
+        let (mut out, mut known) = (MarkedText::default(), KnownValues::default());
+        known.add(r#"{"b":null}"#);
+        let layout = JsonLayout::Lines;
+        assert!(write_marked(
+            &named,
+            layout,
+            &mut paths,
+            Some(&known),
+            &mut out
+        ));
+        assert!(out.is_cut);
         let long = format!("{{\"a\":\"{}\",\"last\":1}}", "é".repeat(100_000));
         let mut out = MarkedText::default();
         let last = paths.add("last", Mark::Dropped);

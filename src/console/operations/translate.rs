@@ -15,6 +15,9 @@ use crate::translate::{BodyKind, StandaloneTranslation};
 /// The largest body that is translated.
 pub const MAX_INPUT: usize = 256 << 10;
 
+/// The longest settings together: every event of a stream has the model.
+const MAX_SETTINGS: usize = 1024;
+
 /// Ids of responses are made of it.
 const REQUEST_ID: &str = "req_translate";
 
@@ -64,6 +67,12 @@ impl TranslationInput {
         }
     }
 
+    fn settings_length(&self) -> usize {
+        let values = self.capabilities.iter();
+        let values = values.map(|(name, value)| name.len() + value.len());
+        self.model.len() + values.sum::<usize>()
+    }
+
     fn capabilities(&self) -> Result<Capabilities, Refusal> {
         let mut capabilities = Capabilities::default();
         for (name, value) in &self.capabilities {
@@ -82,6 +91,9 @@ pub async fn translate(
     let (kind, (from, to)) = (input.kind()?, input.formats()?);
     if input.input.len() > MAX_INPUT {
         return Err(InputProblem::InputTooLarge(MAX_INPUT >> 10).into());
+    }
+    if input.settings_length() > MAX_SETTINGS {
+        return Err(InputProblem::SettingsTooLong(MAX_SETTINGS).into());
     }
     let capabilities = input.capabilities()?;
     let max_output_tokens = input.max_output_tokens()?;

@@ -142,6 +142,7 @@ impl Texts {
             InputProblem::Format(field) => return fill(texts.format, field),
             InputProblem::Capability(reason) => return fill(texts.capability, reason),
             InputProblem::InputTooLarge(most) => return fill(texts.input_too_large, most),
+            InputProblem::SettingsTooLong(most) => return fill(texts.settings_too_long, most),
             InputProblem::Body(reason) => return fill(texts.body, reason),
         };
         text.to_owned()
