@@ -9,7 +9,7 @@ use crate::model::{
     Arguments, Block, Call, Delta, Event, PartKind, Response, Text, ToolKind, TranslationState,
 };
 
-/// The longest id of an upstream that clients get: each item of a response and each event of a stream may repeat it.
+/// The longest id or model of an upstream that clients get: each item of a response and each event of a stream may repeat it.
 const MAX_ID: usize = 512;
 
 fn is_usable(id: &str) -> bool {
@@ -21,6 +21,9 @@ pub(super) fn restore_response(response: &mut Response<'_>, options: &ResponseOp
     let translation_state = &options.translation_state;
     if !is_usable(&response.id) {
         response.id = options.request_id.clone().into();
+    }
+    if response.model.len() > MAX_ID {
+        response.model = Text::default();
     }
     if translation_state.think_tags {
         think_tags::split_response(response);
@@ -77,8 +80,13 @@ impl NameRestorer {
     /// Restores the names in one event.
     pub(super) fn restore_event(&mut self, mut event: Event<'_>, out: &mut dyn FnMut(Event<'_>)) {
         match &mut event {
-            Event::Start { id, .. } if !is_usable(id) => {
-                *id = std::mem::take(&mut self.request_id).into();
+            Event::Start { id, model, .. } => {
+                if !is_usable(id) {
+                    *id = std::mem::take(&mut self.request_id).into();
+                }
+                if model.len() > MAX_ID {
+                    *model = Text::default();
+                }
             }
             // The client gets an id of the gateway's own.
             Event::Open {
@@ -233,11 +241,14 @@ mod tests {
         for (id, expected) in [("", "req_1"), ("a", "a"), (&*"a".repeat(513), "req_1")] {
             let mut received = response(&[]);
             received.id = id.into();
+            received.model = id.into();
             let mut fold = Fold::default();
             let mut names = NameRestorer::new(&options());
             received.unfold(&mut |event| names.restore_event(event, &mut |event| fold.push(event)));
             restore_response(&mut received, &options());
-            assert_eq!((&*received.id, &*fold.finish().id), (expected, expected));
+            let folded = fold.finish();
+            assert_eq!((&*received.id, &*folded.id), (expected, expected));
+            assert!(received.model.len() <= MAX_ID && folded.model.len() <= MAX_ID);
         }
     }
 
