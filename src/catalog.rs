@@ -267,6 +267,7 @@ struct NativeList<'a> {
 }
 
 /// Proto3 JSON leaves out what is not set, so what is not known is absent.
+#[serde_with::skip_serializing_none]
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct NativeRecord<'a> {
@@ -274,10 +275,8 @@ struct NativeRecord<'a> {
     version: &'static str,
     display_name: &'a str,
     description: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     output_token_limit: Option<u64>,
     supported_generation_methods: &'static [&'static str],
-    #[serde(skip_serializing_if = "Option::is_none")]
     thinking: Option<bool>,
 }
 

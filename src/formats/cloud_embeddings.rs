@@ -154,21 +154,19 @@ struct VertexRequest<'a> {
     parameters: Option<VertexParameters>,
 }
 
+#[serde_with::skip_serializing_none]
 #[derive(Serialize)]
 struct VertexInstance<'a> {
     content: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
     task_type: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<&'a str>,
 }
 
+#[serde_with::skip_serializing_none]
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct VertexParameters {
-    #[serde(skip_serializing_if = "Option::is_none")]
     output_dimensionality: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     auto_truncate: Option<bool>,
 }
 

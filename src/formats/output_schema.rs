@@ -7,13 +7,12 @@ use serde::Serialize;
 use crate::model::{FieldLocation, Json, Losses, OutputFormat, Setting};
 
 /// The schema of an answer, with the name that the formats require.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize)]
 pub(super) struct OutputSchema<'a> {
     name: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<&'a str>,
     schema: &'a Json<'a>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     strict: Option<bool>,
 }
 

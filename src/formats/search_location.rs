@@ -13,15 +13,12 @@ pub(super) enum UserLocation<'a> {
 }
 
 /// The fields of a location.
+#[serde_with::skip_serializing_none]
 #[derive(Serialize)]
 pub(super) struct SearchLocation<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
     city: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     region: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     country: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     timezone: Option<&'a str>,
 }
 

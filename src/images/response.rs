@@ -5,6 +5,7 @@ use serde_json::value::RawValue;
 
 use super::task::{EXPIRED, ImageTask, ImageTaskStatus, milliseconds_now};
 
+#[serde_with::skip_serializing_none]
 #[derive(Serialize)]
 struct ImageTaskObject<'a> {
     id: &'a str,
@@ -12,13 +13,9 @@ struct ImageTaskObject<'a> {
     status: &'static str,
     created: i64,
     model: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
     progress: Option<u8>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     expires: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     result: Option<&'a RawValue>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<&'a RawValue>,
 }
 

@@ -209,17 +209,13 @@ pub(super) fn decode_function<'a>(called: &mut CompletionFunction<'a>) -> CallFr
 
 /// An encoded tool call: a complete one, or a delta of one in a stream. Only the first delta has id and
 /// name.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize)]
 pub(super) struct ChatToolCall<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
     index: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<Text<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     r#type: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     function: Option<ChatFunctionCall<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     custom: Option<ChatCustomCall<'a>>,
 }
 

@@ -10,18 +10,17 @@ use crate::model::Text;
 pub(super) const ASSISTANT: &str = "assistant";
 
 /// One entry of `messages` in a request body.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize)]
 pub(super) struct ChatMessage<'a> {
     pub(super) role: &'static str,
     /// Null in a message that holds only calls.
+    #[serialize_always]
     pub(super) content: Option<ChatContent<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reasoning_content: Option<Text<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) refusal: Option<Text<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) tool_calls: Vec<ChatToolCall<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) tool_call_id: Option<&'a str>,
 }
 

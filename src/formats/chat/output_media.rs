@@ -105,13 +105,12 @@ pub(super) fn decode_audio<'a>(
 }
 
 /// The encoded `audio` of a message.
+#[serde_with::skip_serializing_none]
 #[derive(Serialize)]
 pub(super) struct ChatOutputAudio<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<String>,
     data: &'a str,
     /// The audio is not stored, so it has expired from the start.
-    #[serde(skip_serializing_if = "Option::is_none")]
     expires_at: Option<i64>,
     transcript: &'static str,
 }

@@ -349,13 +349,11 @@ fn decode_file<'a>(fields: &mut Fields<'a, '_>) -> Result<Media<'a>, ApiError> {
     })
 }
 
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize)]
 pub(super) struct ChatFile<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
     file_data: Option<MediaUrl<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     file_id: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     filename: Option<Cow<'a, str>>,
 }
 

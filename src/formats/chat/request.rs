@@ -118,41 +118,28 @@ impl RequestCodec for Chat {
 }
 
 /// The body of a request to an upstream.
+#[serde_with::skip_serializing_none]
 #[derive(Serialize)]
 struct ChatRequest<'a> {
     model: &'a str,
     messages: Vec<ChatMessage<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<ChatTool<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     tool_choice: Option<ChatToolChoice<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     parallel_tool_calls: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     response_format: Option<ChatResponseFormat<'a>>,
     #[serde(flatten)]
     sampling: ChatSampling<'a>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_effort: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     verbosity: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     modalities: Option<Vec<&'static str>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     audio: Option<ChatAudioOptions>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     web_search_options: Option<ChatWebSearchOptions<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     service_tier: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<&'a Json<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     user: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     prompt_cache_key: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     stream: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     stream_options: Option<ChatStreamOptions>,
 }
 

@@ -55,29 +55,20 @@ pub(super) fn decode_sampling<'a>(
 }
 
 /// The sampling parameters of a request body.
+#[serde_with::skip_serializing_none]
 #[derive(Default, Serialize)]
 pub(super) struct ChatSampling<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
     max_completion_tokens: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     max_tokens: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     top_p: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     n: Option<u64>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     stop: &'a [Text<'a>],
-    #[serde(skip_serializing_if = "Option::is_none")]
     seed: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     presence_penalty: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     frequency_penalty: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     logprobs: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     top_logprobs: Option<u32>,
 }
 

@@ -112,23 +112,20 @@ pub(super) enum ChatTool<'a> {
     Custom { custom: ChatCustomTool<'a> },
 }
 
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize)]
 pub(super) struct ChatFunction<'a> {
     name: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     parameters: Option<&'a Json<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     strict: Option<bool>,
 }
 
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize)]
 pub(super) struct ChatCustomTool<'a> {
     name: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     format: Option<ChatToolFormat<'a>>,
 }
 

@@ -43,11 +43,10 @@ fn decode_user_location<'a>(
 }
 
 /// The `web_search_options` of a request body.
+#[serde_with::skip_serializing_none]
 #[derive(Serialize)]
 pub(super) struct ChatWebSearchOptions<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
     search_context_size: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     user_location: Option<ChatUserLocation<'a>>,
 }
 

@@ -133,11 +133,10 @@ pub(super) fn image_source(url: Text<'_>) -> Option<Source<'_>> {
 }
 
 /// An image of a request to an upstream.
+#[serde_with::skip_serializing_none]
 #[derive(Serialize)]
 pub(super) struct EncodedInputImage<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
     image_url: Option<MediaUrl<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     file_id: Option<&'a str>,
 }
 

@@ -127,33 +127,23 @@ const fn pixels(width: u32, height: u32) -> ImageSize {
 }
 
 /// A request body for an upstream.
+#[serde_with::skip_serializing_none]
 #[derive(Serialize)]
 struct ImageRequest<'a> {
     model: &'a str,
     prompt: Cow<'a, str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     images: Vec<EncodedInputImage<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     mask: Option<EncodedInputImage<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     n: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     size: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     quality: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     output_format: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     output_compression: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     background: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     moderation: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     user: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     stream: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     partial_images: Option<u64>,
 }
 

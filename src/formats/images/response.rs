@@ -165,11 +165,10 @@ struct ImageResponse<'a> {
 }
 
 /// One image of a response or of a stream.
+#[serde_with::skip_serializing_none]
 #[derive(Serialize)]
 pub(super) struct EncodedImage<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
     b64_json: Option<Cow<'a, str>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<&'a str>,
 }
 
@@ -184,13 +183,11 @@ pub(super) fn encode_image<'a>(media: &'a Media<'_>) -> Option<EncodedImage<'a>>
 }
 
 /// The properties of an image that its header shows; unknown ones are left out.
+#[serde_with::skip_serializing_none]
 #[derive(Serialize, Default)]
 pub(super) struct ImageProperties {
-    #[serde(skip_serializing_if = "Option::is_none")]
     background: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     output_format: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     size: Option<String>,
 }
 

@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::calls::ToolInput;
 
 /// One content block; in a stream also the `content_block` that a block starts with.
+#[serde_with::skip_serializing_none]
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum ContentBlock<'a> {
@@ -18,7 +19,6 @@ pub(super) enum ContentBlock<'a> {
     },
     Document {
         source: BlockSource<'a>,
-        #[serde(skip_serializing_if = "Option::is_none")]
         title: Option<&'a str>,
     },
     Thinking {
@@ -35,7 +35,6 @@ pub(super) enum ContentBlock<'a> {
     },
     ToolResult {
         tool_use_id: Cow<'a, str>,
-        #[serde(skip_serializing_if = "Option::is_none")]
         content: Option<MessagesContent<'a>>,
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         is_error: bool,

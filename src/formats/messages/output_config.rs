@@ -60,11 +60,10 @@ fn decode_output_format<'a>(
 }
 
 /// The `output_config` of a request to an upstream.
+#[serde_with::skip_serializing_none]
 #[derive(Serialize)]
 pub(super) struct OutputConfig<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) effort: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) format: Option<MessagesOutputFormat<'a>>,
 }
 

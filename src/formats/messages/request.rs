@@ -100,6 +100,7 @@ fn refuse_state(fields: &mut Fields<'_, '_>) -> Result<(), ApiError> {
 }
 
 /// A request body for an upstream.
+#[serde_with::skip_serializing_none]
 #[derive(Serialize)]
 struct MessagesRequest<'a> {
     #[serde(flatten)]
@@ -109,25 +110,21 @@ struct MessagesRequest<'a> {
     sampling: MessagesSampling,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     stop_sequences: Vec<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<MessagesMetadata<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     service_tier: Option<&'static str>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     stream: bool,
 }
 
 /// The fields that input tokens are counted from; they are the whole body of `count_tokens`.
+#[serde_with::skip_serializing_none]
 #[derive(Serialize)]
 pub(super) struct MessagesPrompt<'a> {
     model: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
     system: Option<MessagesContent<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<MessagesTool<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     tool_choice: Option<MessagesToolChoice<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     thinking: Option<MessagesThinking>,
     #[serde(skip_serializing_if = "OutputConfig::is_empty")]
     output_config: OutputConfig<'a>,

@@ -29,13 +29,11 @@ pub(super) fn decode_sampling<'a>(fields: &mut Fields<'a, '_>) -> Result<Samplin
 }
 
 /// The sampling parameters, which the second version of the format no longer has.
+#[serde_with::skip_serializing_none]
 #[derive(Serialize, Default)]
 pub(super) struct MessagesSampling {
-    #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     top_p: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     top_k: Option<u64>,
 }
 

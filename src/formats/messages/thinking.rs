@@ -96,16 +96,15 @@ pub(super) fn decode_effort(fields: &mut Fields<'_, '_>) -> Result<Option<Effort
 }
 
 /// The `thinking` of a request to an upstream.
+#[serde_with::skip_serializing_none]
 #[derive(Serialize, Clone, Copy)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum MessagesThinking {
     Adaptive {
-        #[serde(skip_serializing_if = "Option::is_none")]
         display: Option<&'static str>,
     },
     Enabled {
         budget_tokens: u64,
-        #[serde(skip_serializing_if = "Option::is_none")]
         display: Option<&'static str>,
     },
     Disabled,

@@ -158,20 +158,16 @@ impl<'a> PartsDecoder<'a> {
 }
 
 /// A candidate of a response to a client.
+#[serde_with::skip_serializing_none]
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ClientCandidate<'a, P> {
     pub(super) content: ClientContent<P>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) finish_reason: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) finish_message: Option<&'a str>,
     pub(super) index: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) grounding_metadata: Option<EncodedGrounding<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) avg_logprobs: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) logprobs_result: Option<LogprobsResult<'a>>,
 }
 

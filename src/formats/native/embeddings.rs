@@ -325,14 +325,12 @@ impl<'a> UpstreamEmbedResponse<'a> {
     }
 }
 
+#[serde_with::skip_serializing_none]
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct EncodedEmbedResponse<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
     embedding: Option<EncodedValues<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     embeddings: Option<Vec<EncodedValues<'a>>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     usage_metadata: Option<EncodedEmbedUsage>,
 }
 

@@ -39,44 +39,30 @@ pub(super) fn decode_generation_config<'a>(
 }
 
 /// The `generationConfig` of a request to an upstream.
+#[serde_with::skip_serializing_none]
 #[derive(Serialize, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct GenerationConfig<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
     max_output_tokens: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     top_p: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     top_k: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     seed: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     presence_penalty: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     frequency_penalty: Option<f64>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     stop_sequences: &'a [Text<'a>],
-    #[serde(skip_serializing_if = "Option::is_none")]
     candidate_count: Option<u32>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     response_logprobs: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
     logprobs: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     response_mime_type: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     response_schema: Option<Json<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     response_json_schema: Option<Json<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     response_modalities: Vec<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     thinking_config: Option<ThinkingConfig>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     image_config: Option<ImageConfig>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     media_resolution: Option<&'static str>,
 }
 

@@ -245,14 +245,13 @@ struct GroundingSupport {
     grounding_chunk_indices: [usize; 1],
 }
 
+#[serde_with::skip_serializing_none]
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct GroundingSegment {
-    #[serde(skip_serializing_if = "Option::is_none")]
     part_index: Option<usize>,
     start_index: usize,
     end_index: usize,
-    #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
 }
 

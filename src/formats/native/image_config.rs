@@ -30,12 +30,11 @@ pub(super) fn decode_image_config(
 }
 
 /// The `imageConfig` of a request to an upstream.
+#[serde_with::skip_serializing_none]
 #[derive(Serialize, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ImageConfig {
-    #[serde(skip_serializing_if = "Option::is_none")]
     aspect_ratio: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     image_size: Option<&'static str>,
 }
 

@@ -94,19 +94,16 @@ pub(super) fn decode_fields<'a>(
 }
 
 /// The body of a `generateContent` request to an upstream.
+#[serde_with::skip_serializing_none]
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct NativeRequest<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
     system_instruction: Option<SystemInstruction<'a>>,
     contents: Vec<NativeContent<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<NativeTool<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     tool_config: Option<ToolConfig<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     generation_config: Option<GenerationConfig<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     service_tier: Option<&'static str>,
 }
 

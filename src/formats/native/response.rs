@@ -132,14 +132,12 @@ impl ResponseCodec for Native {
 }
 
 /// The fields of a response to a client that differ between the chunks of a stream.
+#[serde_with::skip_serializing_none]
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ClientResponse<'a, C> {
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) candidates: Option<C>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) prompt_feedback: Option<PromptFeedback<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) usage_metadata: Option<UsageMetadata>,
 }
 

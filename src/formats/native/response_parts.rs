@@ -108,20 +108,16 @@ impl<'a> UpstreamPart<'a> {
 }
 
 /// A part of a response to a client.
+#[serde_with::skip_serializing_none]
 #[derive(Serialize, Default)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ClientPart<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) text: Option<Text<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     inline_data: Option<InlineData<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     file_data: Option<FileData<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     function_call: Option<ClientFunctionCall<'a>>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     thought: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
     thought_signature: Option<Text<'a>>,
 }
 

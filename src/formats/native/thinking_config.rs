@@ -33,12 +33,11 @@ pub(super) fn decode_thinking_config(
 }
 
 /// The `thinkingConfig` of a request to an upstream.
+#[serde_with::skip_serializing_none]
 #[derive(Serialize, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ThinkingConfig {
-    #[serde(skip_serializing_if = "Option::is_none")]
     thinking_budget: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     thinking_level: Option<&'static str>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     include_thoughts: bool,

@@ -104,15 +104,13 @@ pub(super) enum NativeTool<'a> {
 #[derive(Serialize)]
 pub(super) struct EmptyObject {}
 
+#[serde_with::skip_serializing_none]
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct FunctionDeclaration<'a> {
     name: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     parameters: Option<Json<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     parameters_json_schema: Option<Json<'a>>,
 }
 

@@ -83,15 +83,14 @@ impl UpstreamUsage<'_> {
 }
 
 /// The counts of a response to a client.
+#[serde_with::skip_serializing_none]
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct UsageMetadata {
     prompt_token_count: u64,
     candidates_token_count: u64,
     total_token_count: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
     cached_content_token_count: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     thoughts_token_count: Option<u64>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     prompt_tokens_details: Vec<ModalityTokenCount>,

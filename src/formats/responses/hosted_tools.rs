@@ -56,13 +56,11 @@ pub(super) fn decode_web_search<'a>(
 }
 
 /// The settings of a web search as they are encoded.
+#[serde_with::skip_serializing_none]
 #[derive(Serialize)]
 pub(super) struct WebSearchSettings<'r> {
-    #[serde(skip_serializing_if = "Option::is_none")]
     search_context_size: Option<&'r str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     filters: Option<WebSearchFilters<'r>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     user_location: Option<UserLocation<'r>>,
 }
 

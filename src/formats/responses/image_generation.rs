@@ -28,21 +28,15 @@ pub(super) fn decode<'a>(fields: &mut Fields<'a, '_>) -> Result<ImageOptions<'a>
 }
 
 /// The settings of the tool as they are encoded.
+#[serde_with::skip_serializing_none]
 #[derive(Serialize)]
 pub(super) struct ImageGenerationSettings<'r> {
-    #[serde(skip_serializing_if = "Option::is_none")]
     size: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     quality: Option<&'r str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     output_format: Option<&'r str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     output_compression: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     background: Option<&'r str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     moderation: Option<&'r str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     partial_images: Option<u64>,
 }
 

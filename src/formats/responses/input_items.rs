@@ -15,14 +15,13 @@ use crate::model::{
 };
 
 /// One item of `input` as it is encoded.
+#[serde_with::skip_serializing_none]
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum InputItem<'r> {
     Message {
         /// The format requires `id` and `status` only where the content of the model's own message is a list.
-        #[serde(skip_serializing_if = "Option::is_none")]
         id: Option<String>,
-        #[serde(skip_serializing_if = "Option::is_none")]
         status: Option<&'static str>,
         role: &'static str,
         content: InputContent<'r>,

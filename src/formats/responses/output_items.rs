@@ -113,6 +113,7 @@ fn decode_call<'a>(
 }
 
 /// One item as it is encoded.
+#[serde_with::skip_serializing_none]
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum OutputItem<'a> {
@@ -125,14 +126,12 @@ pub(super) enum OutputItem<'a> {
     Reasoning {
         id: String,
         summary: Vec<SummaryText<'a>>,
-        #[serde(skip_serializing_if = "Option::is_none")]
         encrypted_content: Option<String>,
     },
     FunctionCall {
         id: String,
         call_id: Text<'a>,
         name: Text<'a>,
-        #[serde(skip_serializing_if = "Option::is_none")]
         namespace: Option<String>,
         arguments: Text<'a>,
         status: &'static str,
@@ -141,13 +140,13 @@ pub(super) enum OutputItem<'a> {
         id: String,
         call_id: Text<'a>,
         name: Text<'a>,
-        #[serde(skip_serializing_if = "Option::is_none")]
         namespace: Option<String>,
         input: Text<'a>,
         status: &'static str,
     },
     ImageGenerationCall {
         id: String,
+        #[serialize_always]
         result: Option<Text<'a>>,
         status: &'static str,
     },

@@ -28,11 +28,10 @@ pub(super) fn decode(
 }
 
 /// The `reasoning` object as it is encoded.
+#[serde_with::skip_serializing_none]
 #[derive(Serialize)]
 pub(super) struct ReasoningSettings {
-    #[serde(skip_serializing_if = "Option::is_none")]
     effort: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     summary: Option<&'static str>,
 }
 

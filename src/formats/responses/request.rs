@@ -81,50 +81,38 @@ impl RequestCodec for Responses {
 }
 
 /// The body of a request as it is encoded.
+#[serde_with::skip_serializing_none]
 #[derive(Serialize)]
 struct ResponsesRequest<'r> {
     #[serde(flatten)]
     prompt: ResponsesPrompt<'r>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     max_output_tokens: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     top_p: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     top_logprobs: Option<u32>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     include: Vec<&'static str>,
     /// Always sent: the upstream stores the conversation by default.
     store: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<&'r Json<'r>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     user: Option<&'r str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     prompt_cache_key: Option<&'r str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     service_tier: Option<&'r str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     stream: Option<bool>,
 }
 
 /// The fields of a request that count as input tokens.
+#[serde_with::skip_serializing_none]
 #[derive(Serialize)]
 pub(super) struct ResponsesPrompt<'r> {
     model: &'r str,
-    #[serde(skip_serializing_if = "Option::is_none")]
     instructions: Option<Text<'r>>,
     input: Vec<InputItem<'r>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<ResponsesTool<'r>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     tool_choice: Option<ResponsesToolChoice<'r>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     parallel_tool_calls: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     reasoning: Option<ReasoningSettings>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<TextSettings<'r>>,
 }
 

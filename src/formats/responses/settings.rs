@@ -96,11 +96,10 @@ fn decode_text_format<'a>(
 }
 
 /// The `text` object as it is encoded.
+#[serde_with::skip_serializing_none]
 #[derive(Serialize)]
 pub(super) struct TextSettings<'r> {
-    #[serde(skip_serializing_if = "Option::is_none")]
     format: Option<TextFormat<'r>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     verbosity: Option<&'r str>,
 }
 

@@ -70,12 +70,12 @@ fn decode_tool<'a>(
 }
 
 /// One tool as it is encoded.
+#[serde_with::skip_serializing_none]
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum ResponsesTool<'r> {
     Function {
         name: &'r str,
-        #[serde(skip_serializing_if = "Option::is_none")]
         description: Option<&'r str>,
         parameters: FunctionParameters<'r>,
         /// Always sent: the upstream makes the schema strict by default.
@@ -83,9 +83,7 @@ pub(super) enum ResponsesTool<'r> {
     },
     Custom {
         name: &'r str,
-        #[serde(skip_serializing_if = "Option::is_none")]
         description: Option<&'r str>,
-        #[serde(skip_serializing_if = "Option::is_none")]
         format: Option<CustomGrammar<'r>>,
     },
     WebSearch(WebSearchSettings<'r>),

@@ -39,25 +39,17 @@ pub(super) struct ChatChunkChoice<'a> {
 }
 
 /// The `delta` of a chunk.
+#[serde_with::skip_serializing_none]
 #[derive(Default, Serialize)]
 pub(super) struct ChatDelta<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) role: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) content: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reasoning_content: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) refusal: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) tool_calls: Option<[ChatToolCall<'a>; 1]>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reasoning_details: Option<[ChatReasoningDetail<'a>; 1]>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) annotations: Option<Vec<ChatAnnotation<'a>>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) images: Option<[ChatOutputImage<'a>; 1]>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) audio: Option<ChatOutputAudio<'a>>,
 }
 
