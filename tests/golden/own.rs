@@ -20,7 +20,7 @@ use crate::translation::{Translation, translate_case};
 struct CaseFile {
     /// The fact that the cases hold, in one sentence.
     why: String,
-    /// `request`, `response`, `stream` or `count_tokens`.
+    /// `request`, `response`, `stream`, `count_tokens` or `embeddings`.
     kind: String,
     /// Of a request: the upstream's model. Of a response: the client's.
     model: Option<String>,

@@ -1,6 +1,8 @@
 //! Translates the input of a case, and tells what was lost on the way.
 
-use omniglot::formats::{Capabilities, Framing, RequestHead, ResponseOptions, UpstreamTarget};
+use omniglot::formats::{
+    Capabilities, EmbedMethod, Framing, RequestHead, ResponseOptions, UpstreamTarget,
+};
 use omniglot::model::{Action, ApiError, Format, Losses, TranslationState};
 use omniglot::sse::SseFrames;
 use omniglot::translate;
@@ -35,6 +37,11 @@ pub fn translate_case(settings: &Value, input: &RawValue) -> Result<Translation,
         Some("request") => {
             let body = sent_text(input);
             let translated = request(settings, from, to, &body, &mut losses);
+            translated.or_else(|api_error| encode_error(from, &api_error))?
+        }
+        Some("embeddings") => {
+            let body = sent_text(input);
+            let translated = embeddings(settings, from, to, &body, &mut losses);
             translated.or_else(|api_error| encode_error(from, &api_error))?
         }
         Some("count_tokens") => {
@@ -114,7 +121,11 @@ fn capabilities(settings: &Value) -> Capabilities {
             .as_str()
             .map_or_else(|| value.to_string(), str::to_owned);
         match name.as_str() {
-            "include_usage" | "client_wants_thoughts" | "max_output_tokens" => {}
+            "include_usage"
+            | "client_wants_thoughts"
+            | "max_output_tokens"
+            | "images_only"
+            | "single" => {}
             _ => capabilities.set(name, &value).expect("a capability"),
         }
     }
@@ -128,7 +139,7 @@ fn target<'a>(settings: &'a Value, capabilities: &'a Capabilities) -> UpstreamTa
         max_output_tokens: settings["profile"]["max_output_tokens"].as_u64(),
         capabilities,
         brand: "google",
-        images_only: false,
+        images_only: settings["profile"]["images_only"] == true,
     }
 }
 
@@ -149,6 +160,24 @@ fn request(
     };
     let translated = translate::request(from, to, &head, body.as_bytes(), &target, losses)?;
     Ok(text(translated.body))
+}
+
+fn embeddings(
+    settings: &Value,
+    from: Format,
+    to: Format,
+    body: &str,
+    losses: &mut Losses,
+) -> Result<String, ApiError> {
+    let capabilities = capabilities(settings);
+    let target = target(settings, &capabilities);
+    let method = match settings["profile"]["single"] == true {
+        true => EmbedMethod::Single,
+        false => EmbedMethod::Batch,
+    };
+    let translated =
+        translate::embedding_request(from, to, method, body.as_bytes(), &target, losses)?;
+    Ok(text(translated))
 }
 
 /// `null`: the upstream cannot count.

@@ -1,47 +1,13 @@
-//! Translation between the images format and the others.
+//! Responses and streams of images, and the operation of a request.
 
 use serde_json::{Value, json};
 
-use crate::formats::{
-    Capabilities, Framing, Operation, RequestHead, ResponseOptions, UpstreamTarget,
-};
-use crate::model::{Action, ApiError, Event, Format, Losses, Request, TranslationState};
+use crate::formats::{Framing, Operation, RequestHead, ResponseOptions};
+use crate::model::{Event, Format, Losses, TranslationState};
 use crate::sse::SseWriter;
 
 const PIXEL: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR42mPQazsIAAJbAXYK9nzKAAAAAElFTkSuQmCC";
-
-/// The body for an upstream, and the losses with their paths in the client's format.
-fn translated(from: Format, to: Format, body: &Value) -> Result<(Value, Vec<String>), ApiError> {
-    let body = body.to_string();
-    let mut losses = Losses::default();
-    let request =
-        from.codec()
-            .decode_request(&RequestHead::default(), body.as_bytes(), &mut losses)?;
-    let body = encode(to, &request, &mut losses)?;
-    let paths = losses.0.iter().map(|loss| {
-        let sign = match loss.action {
-            Action::Dropped => '-',
-            Action::Approximated => '~',
-            Action::Added => '+',
-        };
-        format!("{sign}{}", from.codec().path_of(&loss.location))
-    });
-    let body = serde_json::from_slice(&body).expect("JSON");
-    Ok((body, paths.collect()))
-}
-
-fn encode(to: Format, request: &Request<'_>, losses: &mut Losses) -> Result<Vec<u8>, ApiError> {
-    let target = UpstreamTarget {
-        model: "theirs",
-        stream: false,
-        max_output_tokens: None,
-        capabilities: &Capabilities::default(),
-        brand: "google",
-        images_only: true,
-    };
-    to.codec().encode_request(request, &target, losses)
-}
 
 fn options(edits: bool) -> ResponseOptions {
     ResponseOptions {
@@ -59,36 +25,13 @@ fn options(edits: bool) -> ResponseOptions {
 }
 
 #[test]
-fn a_native_upstream_gets_every_setting_it_has() {
-    let url = format!("data:image/jpeg;base64,{PIXEL}");
-    let body = json!({"model": "art", "prompt": "a hat", "n": 2, "size": "2048x2048", "seed": 7,
-        "background": "opaque", "output_format": "webp", "image": [url, "https://example.com/cat.webp"]});
-    let (sent, losses) = translated(Format::Images, Format::Native, &body).expect("a request");
-    let expected = json!({
-        "contents": [{"role": "user", "parts": [{"text": "a hat"},
-            // By its first bytes it is no JPEG.
-            {"inlineData": {"mimeType": "image/png", "data": PIXEL}},
-            {"fileData": {"mimeType": "image/webp", "fileUri": "https://example.com/cat.webp"}}]}],
-        "generationConfig": {"seed": 7, "candidateCount": 2, "responseModalities": ["TEXT", "IMAGE"],
-            "imageConfig": {"aspectRatio": "1:1", "imageSize": "2K"}},
-    });
-    assert_eq!(sent, expected);
-    assert_eq!(losses, ["-output_format", "-background"]);
-}
-
-#[test]
-fn a_conversation_becomes_a_prompt_and_input_images() {
+fn input_images_make_a_request_an_edit() {
     let url = format!("data:image/png;base64,{PIXEL}");
-    let body = json!({"model": "art", "modalities": ["image"], "temperature": 1, "user": "u", "messages": [
-        {"role": "system", "content": "In oil."},
+    let body = json!({"model": "art", "modalities": ["image"], "messages": [
         {"role": "user", "content": [{"type": "text", "text": "a hat"},
             {"type": "image_url", "image_url": {"url": url}}]}]});
-    let (sent, losses) = translated(Format::Chat, Format::Images, &body).expect("a request");
-    let expected = json!({"model": "theirs", "prompt": "In oil.\n\na hat", "images": [{"image_url": url}], "user": "u"});
-    assert_eq!(sent, expected);
-    assert_eq!(losses, ["~messages[0]", "-temperature"]);
-    let mut losses = Losses::default();
     let text = body.to_string();
+    let mut losses = Losses::default();
     let chat = Format::Chat.codec();
     let request = chat.decode_request(&RequestHead::default(), text.as_bytes(), &mut losses);
     let codec = Format::Images.codec();
@@ -99,55 +42,6 @@ fn a_conversation_becomes_a_prompt_and_input_images() {
         codec.upstream_path(Operation::Generate, "m"),
         "/images/generations"
     );
-}
-
-#[test]
-fn content_that_cannot_become_an_image_is_refused() {
-    let ask = |messages: Value| {
-        let body = json!({"model": "art", "modalities": ["image"], "messages": messages});
-        let refused = translated(Format::Chat, Format::Images, &body);
-        refused.err().map(|api_error| api_error.message.clone())
-    };
-    let sound = json!({"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}});
-    let refused = ask(json!([{"role": "user", "content": [{"type": "text", "text": "a"}, sound]}]));
-    assert!(refused.expect("a refusal").contains("only images"));
-    let call = json!({"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}});
-    let refused = ask(json!([{"role": "assistant", "tool_calls": [call]}]));
-    assert!(
-        refused
-            .expect("a refusal")
-            .contains("does not accept tool calls")
-    );
-    assert!(
-        ask(json!([{"role": "user", "content": " "}]))
-            .expect("a refusal")
-            .contains("needs a text")
-    );
-    let body = json!({"model": "art", "messages": [{"role": "user", "content": "hello"}]});
-    let api_error = translated(Format::Chat, Format::Images, &body).expect_err("a refusal");
-    assert_eq!(api_error.code.as_deref(), Some("invalid_model"));
-}
-
-#[test]
-fn aspect_ratios_become_the_nearest_size_of_the_model() {
-    for (shape, size, count) in [
-        (json!({"aspectRatio": "1:1"}), "1024x1024", 0),
-        (json!({"aspectRatio": "21:9"}), "1536x1024", 1),
-        (
-            json!({"aspectRatio": "3:4", "imageSize": "2K"}),
-            "1024x1536",
-            1,
-        ),
-    ] {
-        let body = json!({"contents": [{"role": "user", "parts": [{"text": "a"}]}],
-            "generationConfig": {"responseModalities": ["IMAGE"], "imageConfig": shape}});
-        let (sent, losses) = translated(Format::Native, Format::Images, &body).expect("a request");
-        assert_eq!(
-            (&sent["size"], losses.len()),
-            (&json!(size), count),
-            "{shape}"
-        );
-    }
 }
 
 #[test]
