@@ -1,5 +1,6 @@
 //! How many client connections may be open at once, in all and from one address. Where they run out, one makes room for the
-//! next: one that has shown no right key, or an idle one of the owner of keys that has most of them.
+//! next: one that has shown no right key, an idle one of the owner of keys that has most of them, or one of such an owner whose
+//! requests are at no upstream.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, SocketAddr};
@@ -26,7 +27,7 @@ pub(super) struct MaxConnections {
 #[derive(Debug, Default)]
 pub(super) struct ConnectionLimits {
     open: Mutex<OpenConnections>,
-    /// Counts the moments at which connections become idle.
+    /// Counts the moments at which connections become idle or busy.
     moments: AtomicU64,
 }
 
@@ -64,9 +65,14 @@ pub(super) struct ClientConnection {
     owner: OnceLock<Arc<OwnerShare>>,
     /// How many requests are served.
     requests: AtomicU64,
+    /// How many of them are at an upstream.
+    forwarded: AtomicU64,
     idle_since: AtomicU64,
+    busy_since: AtomicU64,
     /// It has made room for another one, and does not count any more.
     is_evicted: AtomicBool,
+    /// It has done so while requests were served.
+    is_cut: AtomicBool,
     closing: Notify,
 }
 
@@ -76,6 +82,9 @@ pub(super) struct ConnectionPermit(Arc<ClientConnection>);
 
 /// A request, until whose end its connection is not idle.
 pub(super) struct ActiveRequest(Arc<ClientConnection>);
+
+/// A request at an upstream, until whose end its connection makes no room for another.
+pub(super) struct ForwardedRequest(Arc<ClientConnection>);
 
 impl ConnectionLimits {
     /// Counts a connection; `None`: it would be one too many.
@@ -102,10 +111,17 @@ impl ConnectionLimits {
             number: open.next_number(),
             owner: OnceLock::new(),
             requests: AtomicU64::new(0),
+            forwarded: AtomicU64::new(0),
             idle_since: AtomicU64::new(0),
+            busy_since: AtomicU64::new(0),
             is_evicted: AtomicBool::new(false),
+            is_cut: AtomicBool::new(false),
             closing: Notify::new(),
         })))
+    }
+
+    fn next_moment(&self) -> u64 {
+        self.moments.fetch_add(1, Ordering::Relaxed)
     }
 
     fn open(&self) -> MutexGuard<'_, OpenConnections> {
@@ -125,7 +141,7 @@ impl OpenConnections {
         max.per_address.is_some_and(|most| from_address >= most)
     }
 
-    /// Ends a connection; `false`: all are those of requests with a right key.
+    /// Ends a connection; `false`: all are those of requests with a right key that may not be ended.
     fn evict_any(&mut self) -> bool {
         let first = self.turns.first_key_value().map(|(turn, _)| *turn);
         self.evict_unknown(first) || self.evict_known(|_| true)
@@ -151,28 +167,46 @@ impl OpenConnections {
         true
     }
 
-    /// Ends the longest idle connection of the owner that has most. All are looked at: it is done only where no place is left.
+    /// Ends the longest idle connection of the owner that has most. Where none is idle, the longest busy one does whose requests
+    /// are at no upstream: a client decides by itself how long it sends a body, or reads an answer. An owner keeps its last one.
     fn evict_known(&mut self, is_meant: impl Fn(&ClientConnection) -> bool) -> bool {
+        let idle = self.find_of_most(&is_meant, ClientConnection::idle_since);
+        let found = idle.or_else(|| {
+            let busy = self.find_of_most(&is_meant, ClientConnection::busy_since);
+            busy.filter(|(count, _)| *count > 1)
+        });
+        let Some((_, connection)) = found else {
+            return false;
+        };
+        let connection = connection.clone();
+        let is_cut = connection.is_served();
+        connection.is_cut.store(is_cut, Ordering::Release);
+        self.evict(&connection);
+        true
+    }
+
+    /// Finds the oldest of the connections with such a moment, of the owner that has most connections, and how many these are.
+    /// All are looked at: it is done only where no place is left.
+    fn find_of_most(
+        &self,
+        is_meant: impl Fn(&ClientConnection) -> bool,
+        since: impl Fn(&ClientConnection) -> Option<u64>,
+    ) -> Option<(u64, &Arc<ClientConnection>)> {
         type OwnConnections<'o> = (u64, Option<(u64, &'o Arc<ClientConnection>)>);
         let mut owners: HashMap<*const OwnerShare, OwnConnections<'_>> = HashMap::new();
         for connection in self.known.values().filter(|found| is_meant(found)) {
             let owner = connection.owner.get().map_or(std::ptr::null(), Arc::as_ptr);
             let (count, oldest) = owners.entry(owner).or_default();
             *count += 1;
-            let since = connection.idle_since.load(Ordering::Relaxed);
-            let is_older = oldest.is_none_or(|(before, _)| since < before);
-            if is_older && !connection.is_served() {
+            let since = since(connection);
+            let since = since.filter(|since| oldest.is_none_or(|(before, _)| *since < before));
+            if let Some(since) = since {
                 *oldest = Some((since, connection));
             }
         }
         let owners = owners.into_values();
-        let idle = owners.filter_map(|(count, oldest)| Some((count, oldest?.1)));
-        let Some((_, connection)) = idle.max_by_key(|(count, _)| *count) else {
-            return false;
-        };
-        let connection = connection.clone();
-        self.evict(&connection);
-        true
+        let found = owners.filter_map(|(count, oldest)| Some((count, oldest?.1)));
+        found.max_by_key(|(count, _)| *count)
     }
 
     fn evict(&mut self, connection: &ClientConnection) {
@@ -262,10 +296,20 @@ impl ClientConnection {
     /// Notes that a request is served until what is returned is dropped.
     pub(super) fn serve_request(self: &Arc<Self>) -> ActiveRequest {
         let before = self.requests.fetch_add(1, Ordering::AcqRel);
+        if before == 0 {
+            self.busy_since
+                .store(self.limits.next_moment(), Ordering::Relaxed);
+        }
         if before == 0 && !self.has_key() {
             self.limits.open().set_turn(self);
         }
         ActiveRequest(self.clone())
+    }
+
+    /// Notes that a request is at an upstream until what is returned is dropped.
+    pub(super) fn forward_request(self: &Arc<Self>) -> ForwardedRequest {
+        self.forwarded.fetch_add(1, Ordering::AcqRel);
+        ForwardedRequest(self.clone())
     }
 
     /// Tells whether a request is served.
@@ -273,12 +317,33 @@ impl ClientConnection {
         self.requests.load(Ordering::Acquire) > 0
     }
 
+    fn is_forwarded(&self) -> bool {
+        self.forwarded.load(Ordering::Acquire) > 0
+    }
+
+    fn idle_since(&self) -> Option<u64> {
+        (!self.is_served()).then(|| self.idle_since.load(Ordering::Relaxed))
+    }
+
+    /// Since when it serves requests, if none of them is at an upstream.
+    fn busy_since(&self) -> Option<u64> {
+        let is_local = self.is_served() && !self.is_forwarded();
+        is_local.then(|| self.busy_since.load(Ordering::Relaxed))
+    }
+
+    /// Tells whether a connection that makes room may end now. A request with a right key that has come at this very moment, or
+    /// is at an upstream by now, is answered first.
+    pub(super) fn may_end(&self) -> bool {
+        let is_cut = self.is_cut.load(Ordering::Acquire) && !self.is_forwarded();
+        !self.has_key() || !self.is_served() || is_cut
+    }
+
     /// Tells whether a request had a right key.
     pub(super) fn has_key(&self) -> bool {
         self.owner.get().is_some()
     }
 
-    /// Notes that a request had a right key of this owner: the connection is not ended while one is served.
+    /// Notes that a request had a right key of this owner: the connection is not ended while an upstream answers one.
     pub(super) fn set_owner(self: &Arc<Self>, owner: &Arc<OwnerShare>) {
         if self.has_key() || self.owner.set(owner.clone()).is_err() {
             return;
@@ -305,12 +370,18 @@ impl ConnectionPermit {
 impl Drop for ActiveRequest {
     fn drop(&mut self) {
         let connection = &self.0;
-        let moment = connection.limits.moments.fetch_add(1, Ordering::Relaxed);
+        let moment = connection.limits.next_moment();
         connection.idle_since.store(moment, Ordering::Relaxed);
         let before = connection.requests.fetch_sub(1, Ordering::AcqRel);
         if before == 1 && !connection.has_key() {
             connection.limits.open().set_turn(connection);
         }
+    }
+}
+
+impl Drop for ForwardedRequest {
+    fn drop(&mut self) {
+        self.0.forwarded.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

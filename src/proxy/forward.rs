@@ -17,6 +17,7 @@ use super::body_growth;
 use super::context::RequestContext;
 use super::gateway::Gateway;
 use super::late_usage;
+use super::listener;
 use super::local;
 use super::response_memory;
 use super::timer::{DEADLINE_EXCEEDED, check_present, is_downstream, unless_gone};
@@ -40,6 +41,7 @@ impl Gateway {
         ctx: &mut Box<RequestContext>,
     ) -> Result<()> {
         self.keep_input(ctx);
+        let _forwarded = (!local::counts_tokens_here(ctx)).then(listener::forward_request);
         loop {
             let outcome = self.attempt(session, ctx).await;
             ctx.end_attempt();

@@ -28,7 +28,8 @@ use tokio::time::timeout;
 
 use super::client_hello;
 use super::connection_limits::{
-    ActiveRequest, ClientConnection, ConnectionLimits, ConnectionPermit, MaxConnections,
+    ActiveRequest, ClientConnection, ConnectionLimits, ConnectionPermit, ForwardedRequest,
+    MaxConnections,
 };
 use super::gateway::Gateway;
 use super::timer::ReusableTimer;
@@ -82,6 +83,11 @@ pub(super) fn return_timer(timer: ReusableTimer) {
 /// Notes that the connection serves a request.
 fn serve_request() -> Option<ActiveRequest> {
     CLIENT.try_with(|client| client.serve_request()).ok()
+}
+
+/// Notes that a request of this connection is at an upstream until what is returned is dropped.
+pub(super) fn forward_request() -> Option<ForwardedRequest> {
+    CLIENT.try_with(|client| client.forward_request()).ok()
 }
 
 /// Notes that a request of this connection has a right key, and whose.
@@ -252,8 +258,7 @@ async fn serve_until_evicted<T>(client: &ClientConnection, serving: impl Future<
             return Poll::Ready(());
         }
         is_evicted = is_evicted || evicted.as_mut().poll(context).is_ready();
-        // A request with a right key that has come at this very moment is answered first.
-        match is_evicted && !(client.has_key() && client.is_served()) {
+        match is_evicted && client.may_end() {
             true => Poll::Ready(()),
             false => Poll::Pending,
         }

@@ -222,6 +222,50 @@ async fn busy_connections_without_a_right_key_make_room_for_others() {
     }
 }
 
+/// A connection with a right key that an upload keeps busy: its body never comes.
+async fn hold_upload(gateway: &Gateway, in_flight: usize) -> TcpStream {
+    let key = format!("authorization: Bearer {KEY}\r\ncontent-length: 100");
+    let mut stream = connect(gateway.address).await;
+    let request = format!("POST /v1/chat/completions HTTP/1.1\r\nhost: h\r\n{key}\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.expect("sent");
+    let expected = format!("omniglot_requests_in_flight {in_flight}");
+    wait_until("it is served", async || {
+        gateway.metric("omniglot_requests_in_flight").await == [expected.as_str()]
+    })
+    .await;
+    stream
+}
+
+/// A client decides by itself how long its body takes: it does not shut others out by that, and what an upstream answers
+/// goes on.
+#[tokio::test]
+async fn busy_connections_of_one_key_make_room_unless_an_upstream_answers() {
+    let mock = Mock::start();
+    for limit in LIMITS {
+        let gateway = start(&mock, &format!("timeouts: {{header: 1h}}, {limit}"));
+        let mut answered = hold_stream(&gateway).await;
+        let mut held = [
+            hold_upload(&gateway, 2).await,
+            hold_upload(&gateway, 3).await,
+        ];
+        assert_eq!(status(&gateway).await, Some(200), "{limit}");
+        let mut rest = Vec::new();
+        let closed = timeout(TIMEOUT, held[0].read_to_end(&mut rest)).await;
+        assert!(closed.is_ok(), "{limit}: it is still open");
+        mock.signal("go", 1000).await;
+        let mut rest = String::new();
+        let read = timeout(TIMEOUT, async {
+            while !rest.contains("[DONE]") {
+                let mut bytes = [0; 1024];
+                let count = answered.read(&mut bytes).await.expect("more of the stream");
+                assert!(count > 0, "{limit}: the stream was cut: {rest}");
+                rest.push_str(&String::from_utf8_lossy(&bytes[..count]));
+            }
+        });
+        assert!(read.await.is_ok(), "{limit}: {rest}");
+    }
+}
+
 #[tokio::test]
 async fn connections_without_a_right_key_make_room_for_others() {
     let mock = Mock::start();

@@ -87,13 +87,51 @@ fn the_owner_with_most_connections_makes_room_with_an_idle_one() {
     // One without a key goes before all of them.
     let next = admit("10.0.0.5", &little);
     assert!(is_evicted(&unknown) && !is_evicted(&first) && !is_evicted(&alone));
-    // While all are served, none does.
-    let requests = [&alone, &next].map(|permit| permit.connection().serve_request());
+    // While all are served and at an upstream, none does.
+    let busy = [&first, &alone, &next].map(|permit| permit.connection());
+    let requests = [busy[1].serve_request(), busy[2].serve_request()];
+    let forwarded = busy.map(ClientConnection::forward_request);
     assert!(served(&limits, "10.0.0.6").is_none());
-    drop((request, requests));
+    drop((request, requests, forwarded));
     drop((alone, first, second, unknown, next));
     let open = limits.open();
     assert_eq!((open.total, open.known.len()), (0, 0));
+}
+
+#[test]
+fn the_owner_with_most_connections_makes_room_with_the_longest_busy_one_at_no_upstream() {
+    let limits = Arc::new(ConnectionLimits::default());
+    let [much, little] = [(); 2].map(|()| Arc::new(OwnerShare::default()));
+    let admit = |address, owner| {
+        let permit = served(&limits, address).expect("room");
+        permit.connection().set_owner(owner);
+        let request = permit.connection().serve_request();
+        (permit, request)
+    };
+    let (alone, own_request) = admit("10.0.0.1", &little);
+    let (first, first_request) = admit("10.0.0.2", &much);
+    let (second, second_request) = admit("10.0.0.3", &much);
+    let forwarded = first.connection().forward_request();
+    let newcomer = served(&limits, "10.0.0.4").expect("room");
+    assert!(is_evicted(&second) && !is_evicted(&first) && !is_evicted(&alone));
+    assert!(second.connection().may_end());
+    newcomer.connection().set_owner(&little);
+    let newest_request = newcomer.connection().serve_request();
+    // An owner that has one alone keeps it; of the two, that which is busy for longer makes room.
+    drop(forwarded);
+    let last = served(&limits, "10.0.0.5").expect("room");
+    assert!(is_evicted(&alone) && !is_evicted(&newcomer) && !is_evicted(&first));
+    // What has gone to an upstream meanwhile is answered first.
+    let late = alone.connection().forward_request();
+    assert!(!alone.connection().may_end());
+    drop(late);
+    assert!(alone.connection().may_end());
+    last.connection()
+        .set_owner(&Arc::new(OwnerShare::default()));
+    let last_request = last.connection().serve_request();
+    assert!(served(&limits, "10.0.0.6").is_none());
+    drop((own_request, first_request, second_request));
+    drop((newest_request, last_request));
 }
 
 #[test]
@@ -107,7 +145,8 @@ fn an_address_makes_room_for_itself() {
     let owner = Arc::new(OwnerShare::default());
     let requests = [&second, &third].map(|permit| {
         permit.connection().set_owner(&owner);
-        permit.connection().serve_request()
+        let connection = permit.connection();
+        (connection.serve_request(), connection.forward_request())
     });
     assert!(served(&limits, "10.0.0.1").is_none());
     drop(requests);
