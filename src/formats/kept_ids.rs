@@ -46,7 +46,11 @@ impl KeptMention {
     /// Returns the error for what the key was not given.
     pub fn missing(&self) -> ApiError {
         let (field, what, instead) = match self.kind {
-            KeptKind::Item => ("input", "an item", "send all of the item, not its id alone"),
+            KeptKind::Item => (
+                "input",
+                "an item",
+                "send all of the item with its output, or leave its `id` out",
+            ),
             KeptKind::ToolContainer => (
                 "tools",
                 "a container",

@@ -118,6 +118,11 @@ impl ResponseObserver {
         self.has_resources
     }
 
+    /// Notes that the upstream has run a tool: the ids of this response are needed for longer.
+    pub(super) const fn observe_hosted_call(&mut self) {
+        self.has_resources = true;
+    }
+
     /// Notes the id of a container or of audio, which the upstream keeps for later requests.
     pub(super) fn observe_resource(&mut self, id: &str) {
         // Each piece of a stream may have it.

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::conversation_items::{ResolvedItems, find_foreign, resolve_items};
+use super::conversation_items::{GivenIds, ResolvedItems, find_foreign, resolve_items};
 use super::conversation_store::{ConversationScope, ConversationStore};
 use super::endpoint::StoredResponseAction;
 use super::large_body;
@@ -32,6 +32,8 @@ pub(super) struct ConversationContext {
     foreign_item: Option<String>,
     /// The id of something else that an upstream may keep, and that the key was not given.
     foreign_mention: Option<KeptMention>,
+    /// Who gave the key the ids that it was given.
+    given: GivenIds,
 }
 
 impl ConversationContext {
@@ -107,7 +109,9 @@ impl ConversationContext {
             return Ok(resolved);
         };
         let known = conversations.turn(scope.owner, previous);
-        if known.is_some_and(|turn| turn.is_kept_upstream()) {
+        if let Some(given) = known.and_then(|turn| turn.given()) {
+            let missing = || codec.missing_response(previous);
+            self.given.note(given, false, missing);
             return Ok(resolved);
         }
         let responses = match conversations.history(scope.owner, previous, scope.limit) {
@@ -150,8 +154,14 @@ impl ConversationContext {
         }
         let kept = scope.format.codec().kept_ids(body);
         let mut missing_mentions = Vec::new();
-        self.foreign_mention =
-            find_foreign(conversations, scope, kept.mentions, &mut missing_mentions);
+        self.given = GivenIds::default();
+        self.foreign_mention = find_foreign(
+            conversations,
+            scope,
+            kept.mentions,
+            &mut missing_mentions,
+            &mut self.given,
+        );
         let (Some(state), Some(codec)) = (&mut self.state, scope.codec()) else {
             self.missing_for_items = missing_mentions;
             return Ok(None);
@@ -160,7 +170,15 @@ impl ConversationContext {
             body: resolved,
             missing,
             foreign,
-        } = resolve_items(conversations, scope, codec, body, kept.references, grow)?;
+        } = resolve_items(
+            conversations,
+            scope,
+            codec,
+            body,
+            kept.references,
+            &mut self.given,
+            grow,
+        )?;
         if let Some(resolved) = &resolved {
             // All that has changed is inside of it.
             state.input_range.end = state.input_range.end + resolved.len() - body.len();
@@ -186,7 +204,7 @@ impl ConversationContext {
         store.restore_all(conversations, scope, items).await || restored
     }
 
-    /// Refuses what this key was not given, be it a response, a conversation, an item or a container: the upstreams of these
+    /// Refuses what this key was not given, or not by the upstreams of these attempts, be it a response, a conversation, an item or a container: the upstreams of these
     /// attempts, which keep it, do not know whose it is.
     pub(super) fn check_owner(&self, client: Format, attempts: &[Attempt]) -> Result<(), ApiError> {
         if let Some(mention) = &self.foreign_mention
@@ -194,6 +212,7 @@ impl ConversationContext {
         {
             return Err(mention.missing());
         }
+        self.given.check(attempts, keeps_what_it_gives)?;
         let codec = client.codec().conversation_codec();
         let Some(codec) = codec.filter(|_| self.can_store) else {
             return Ok(());
@@ -223,16 +242,19 @@ impl ConversationContext {
         let is_stored = self.state.as_ref().is_some_and(|state| state.store);
         let is_stored = is_stored && stores_itself(attempt);
         let response_id = observer.response_id().filter(|_| is_stored);
-        let turn = StoredConversationTurn::kept_upstream();
+        let origin = attempt.upstream.id_origin;
+        let mark = Bytes::copy_from_slice(origin.as_bytes());
+        let turn = StoredConversationTurn::kept_upstream(mark);
         for id in observer.item_ids().chain(response_id) {
             match is_stored {
                 true => conversations.insert(scope.owner, id, &turn),
-                false => conversations.insert_given(scope.owner, id),
+                false => conversations.insert_given(scope.owner, id, origin),
             }
         }
         let is_lasting = is_stored || observer.has_resources();
         if let Some(store) = store.filter(|_| is_lasting) {
-            store.store_marks(scope.owner, observer.item_ids().chain(response_id));
+            let ids = observer.item_ids().chain(response_id);
+            store.store_marks(scope.owner, ids, origin);
         }
     }
 

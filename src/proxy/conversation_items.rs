@@ -9,7 +9,7 @@ use super::large_body;
 use crate::formats::{ConversationCodec, ItemReference, KeptMention};
 use crate::json::{Edit, replace};
 use crate::model::{ApiError, truncated};
-use crate::runtime::Conversations;
+use crate::runtime::{Attempt, Conversations, GivenId, IdOrigin};
 
 /// The most responses that one request has restored for its references.
 const MAX_RESTORED: usize = 1024;
@@ -25,29 +25,93 @@ pub(super) struct ResolvedItems {
     pub(super) foreign: Option<String>,
 }
 
-/// Finds the first of these ids that the key was not given; `missing` are those that are not in memory.
+/// Finds the first of these ids that the key was not given; `missing` are those that are not in memory, and `given` learns of
+/// the others.
 pub(super) fn find_foreign(
     conversations: &Conversations,
     scope: ConversationScope<'_>,
     mentions: Vec<KeptMention>,
     missing: &mut Vec<String>,
+    given: &mut GivenIds,
 ) -> Option<KeptMention> {
     let mut foreign = None;
     for mention in mentions {
         let response = scope
             .codec()
             .and_then(|codec| codec.response_of_item(&mention.id));
-        let known = |id: &str| conversations.was_given(scope.owner, id);
-        if known(&mention.id) || response.as_deref().is_some_and(known) {
+        let response = response.as_deref();
+        let known = conversations.given(scope.owner, &mention.id);
+        let known = known.or_else(|| response.and_then(|id| conversations.given(scope.owner, id)));
+        if let Some(known) = known {
+            given.note(known, true, || mention.missing());
             continue;
         }
-        note_missing(missing, response.as_deref().unwrap_or(&mention.id));
+        // What the gateway has stored has ids of its own, which no upstream knows.
+        if response.is_some_and(|id| conversations.has_turn(scope.owner, id)) {
+            continue;
+        }
+        note_missing(missing, response.unwrap_or(&mention.id));
         foreign.get_or_insert(mention);
         if missing.len() == MAX_RESTORED {
             break;
         }
     }
     foreign
+}
+
+/// The servers that gave the ids of a request, and the errors for attempts at others.
+#[derive(Default)]
+pub(super) struct GivenIds(Vec<GivenBy>);
+
+struct GivenBy {
+    origin: IdOrigin,
+    /// It is the id of something that some upstreams do not keep.
+    is_mention: bool,
+    error: ApiError,
+}
+
+impl GivenIds {
+    /// Notes an id, unless another one of its kind is known of the same server.
+    pub(super) fn note(
+        &mut self,
+        given: GivenId,
+        is_mention: bool,
+        error: impl FnOnce() -> ApiError,
+    ) {
+        let Some(origin) = given.origin else { return };
+        let mut known = self.0.iter();
+        if known.any(|known| known.origin == origin && known.is_mention == is_mention) {
+            return;
+        }
+        let mut error = error();
+        error
+            .message
+            .push_str(" (another server than those of this model gave it)");
+        self.0.push(GivenBy {
+            origin,
+            is_mention,
+            error,
+        });
+    }
+
+    /// Refuses ids that the server of none of these attempts gave. `keeps`: whether it keeps what is only mentioned.
+    pub(super) fn check(
+        &self,
+        attempts: &[Attempt],
+        keeps: impl Fn(&Attempt) -> bool,
+    ) -> Result<(), ApiError> {
+        let is_foreign = |given: &&GivenBy| {
+            let mut attempts = attempts.iter();
+            attempts.all(|attempt| {
+                let is_other = attempt.upstream.id_origin != given.origin;
+                is_other && (!given.is_mention || keeps(attempt))
+            })
+        };
+        match self.0.iter().find(is_foreign) {
+            Some(given) => Err(given.error.clone()),
+            None => Ok(()),
+        }
+    }
 }
 
 fn note_missing(missing: &mut Vec<String>, id: &str) {
@@ -64,6 +128,7 @@ pub(super) fn resolve_items(
     codec: &dyn ConversationCodec,
     body: &Bytes,
     references: Vec<ItemReference>,
+    given: &mut GivenIds,
     grow: &mut dyn FnMut(usize) -> Result<(), ApiError>,
 ) -> Result<ResolvedItems, ApiError> {
     let mut responses = LoadedResponses {
@@ -92,8 +157,10 @@ pub(super) fn resolve_items(
                     with: item.to_vec(),
                 });
             }
-            None if responses.is_kept_upstream(&reference.item_id) => {}
-            None => foreign = foreign.or(Some(reference.item_id)),
+            None => match responses.given(&reference.item_id) {
+                Some(known) => given.note(known, false, || codec.missing_item(&reference.item_id)),
+                None => foreign = foreign.or(Some(reference.item_id)),
+            },
         }
     }
     let replaced = || replace(body, &edits);
@@ -139,13 +206,13 @@ impl LoadedResponses<'_> {
         Ok(items.and_then(|items| items.get(item_id).cloned()))
     }
 
-    /// Tells whether the key was given the id of an item that its upstream keeps.
-    fn is_kept_upstream(&mut self, item_id: &str) -> bool {
+    /// Returns who gave the key the id of an item that its upstream keeps.
+    fn given(&mut self, item_id: &str) -> Option<GivenId> {
         let mark = self.conversations.turn(self.scope.owner, item_id);
         if mark.is_none() {
             note_missing(&mut self.missing, item_id);
         }
-        mark.is_some_and(|mark| mark.is_kept_upstream())
+        mark.and_then(|mark| mark.given())
     }
 
     fn load(&mut self, response_id: &str) -> Result<HashMap<String, Bytes>, ApiError> {

@@ -14,7 +14,7 @@ use crate::config;
 use crate::formats::{ConversationCodec, ConversationItems};
 use crate::journal::LogLimiter;
 use crate::model::{ApiError, ApiErrorKind, Format};
-use crate::runtime::{Conversations, StoredConversationTurn};
+use crate::runtime::{Conversations, IdOrigin, StoredConversationTurn};
 use crate::store::{Store, StoreError, StoredResponse};
 
 /// How long writing all that is queued may take.
@@ -99,10 +99,15 @@ impl ConversationStore {
     }
 
     /// Queues marks that a key was given these ids, which its upstream keeps.
-    pub(super) fn store_marks<'a>(&self, owner: &str, ids: impl Iterator<Item = &'a str>) {
+    pub(super) fn store_marks<'a>(
+        &self,
+        owner: &str,
+        ids: impl Iterator<Item = &'a str>,
+        origin: IdOrigin,
+    ) {
         let ids: BTreeSet<&str> = ids.collect();
         let ids: Vec<String> = ids.into_iter().map(str::to_owned).collect();
-        if !ids.is_empty() && !self.try_queue(owner, StoreJob::Mark { ids }) {
+        if !ids.is_empty() && !self.try_queue(owner, StoreJob::Mark { ids, origin }) {
             self.note_lost();
         }
     }
@@ -234,7 +239,7 @@ impl ConversationStore {
 /// A turn as memory holds it: its output is a part of the response.
 fn stored_turn(format: Format, found: StoredResponse) -> Option<StoredConversationTurn> {
     if found.reply.is_empty() {
-        return Some(StoredConversationTurn::kept_upstream());
+        return Some(StoredConversationTurn::kept_upstream(found.input.into()));
     }
     let codec = format.codec().conversation_codec()?;
     let input = ConversationItems {

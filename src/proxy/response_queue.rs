@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
+use crate::runtime::IdOrigin;
 use crate::store::{StoredResponse, mark_bytes};
 
 /// How many bytes may be queued for writing, of all keys and of one; beyond that they are only in memory.
@@ -29,6 +30,7 @@ pub(super) enum StoreJob {
     /// The key was given these ids, each of which is here once.
     Mark {
         ids: Vec<String>,
+        origin: IdOrigin,
     },
     /// In turn with the others, so that nothing is written after it was deleted.
     Delete {
@@ -42,7 +44,7 @@ impl StoreJob {
     pub(super) fn size(&self) -> usize {
         match self {
             StoreJob::Store { reply, .. } => reply.bytes(),
-            StoreJob::Mark { ids } => {
+            StoreJob::Mark { ids, .. } => {
                 mark_bytes(ids.len()) + ids.iter().map(String::len).sum::<usize>()
             }
             StoreJob::Delete { .. } => 0,
@@ -157,12 +159,13 @@ mod tests {
         for (owner, id) in [("a", "1"), ("a", "2"), ("a", "3"), ("b", "4"), ("c", "5")] {
             let job = StoreJob::Mark {
                 ids: vec![id.to_owned()],
+                origin: IdOrigin::from_stored(&[0; 16]).expect("an origin"),
             };
             let owner = owner.to_owned();
             queue.push(QueuedJob { owner, job });
         }
         let ids = std::iter::from_fn(|| match queue.pop()?.job {
-            StoreJob::Mark { ids } => Some(ids.concat()),
+            StoreJob::Mark { ids, .. } => Some(ids.concat()),
             _ => None,
         });
         assert_eq!(ids.collect::<Vec<_>>(), ["1", "4", "5", "2", "3"]);

@@ -11,6 +11,7 @@ use tokio::time::{Instant, sleep_until};
 use super::response_queue::{JobQueue, QueueShares, QueuedJob, StoreJob};
 use crate::config;
 use crate::journal::LogLimiter;
+use crate::runtime::IdOrigin;
 use crate::store::{MARK_BATCH, Store, StoreError, StoredResponse, mark_bytes};
 
 /// How often a line of the log that any request may cause is written.
@@ -100,8 +101,8 @@ impl ResponseWriter {
                 let stored = self.insert(&owner, &id, reply).await;
                 self.report(stored);
             }
-            StoreJob::Mark { ids } => {
-                let stored = self.insert_marks(&owner, &ids).await;
+            StoreJob::Mark { ids, origin } => {
+                let stored = self.insert_marks(&owner, &ids, origin).await;
                 self.report(stored);
             }
             StoreJob::Delete { id, done } => {
@@ -111,14 +112,20 @@ impl ResponseWriter {
         self.shares.remove(&owner, size);
     }
 
-    async fn insert_marks(&mut self, owner: &str, ids: &[String]) -> Result<(), StoreError> {
+    async fn insert_marks(
+        &mut self,
+        owner: &str,
+        ids: &[String],
+        origin: IdOrigin,
+    ) -> Result<(), StoreError> {
         for ids in ids.chunks(MARK_BATCH) {
             let size = mark_bytes(ids.len());
             if !self.has_room(owner, size).await? {
                 return Ok(());
             }
             let expires = self.expires();
-            self.store.insert_marks(owner, ids, expires).await?;
+            let origin = origin.as_bytes();
+            self.store.insert_marks(owner, ids, origin, expires).await?;
             *self.held.entry(owner.to_owned()).or_default() += size;
         }
         Ok(())

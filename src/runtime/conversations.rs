@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 
+use super::id_origin::IdOrigin;
 use super::segment_cache::SegmentCache;
 use crate::config;
 use crate::formats::{ConversationCodec, ConversationItems};
@@ -46,14 +47,22 @@ impl StoredConversationTurn {
         }
     }
 
-    /// A mark that an upstream keeps the response, and that its owner was given the id of it.
-    pub const fn kept_upstream() -> StoredConversationTurn {
-        StoredConversationTurn::new(None, Bytes::new(), Bytes::new())
+    /// A mark that an upstream keeps the response, and that its owner was given the id of it. `origin` is that of the upstream as it
+    /// is stored.
+    pub const fn kept_upstream(origin: Bytes) -> StoredConversationTurn {
+        StoredConversationTurn::new(None, origin, Bytes::new())
     }
 
     /// Tells whether this is only such a mark.
     pub const fn is_kept_upstream(&self) -> bool {
         self.response.is_empty()
+    }
+
+    /// Returns who gave the id, if this is such a mark.
+    pub fn given(&self) -> Option<GivenId> {
+        let origin = || IdOrigin::from_stored(&self.added);
+        self.is_kept_upstream()
+            .then(|| GivenId { origin: origin() })
     }
 
     /// A turn whose input was decoded before.
@@ -118,6 +127,13 @@ impl StoredConversationTurn {
     }
 }
 
+/// An id that a key was given by an upstream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GivenId {
+    /// `None`: by any one, as far as is known.
+    pub origin: Option<IdOrigin>,
+}
+
 /// Why a conversation cannot be continued.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ConversationError {
@@ -140,13 +156,21 @@ impl Conversations {
     }
 
     pub fn insert(&self, owner: &str, id: &str, turn: &StoredConversationTurn) {
-        if let Some(cache) = &self.cache {
-            turn.store(cache, owner, &name(TURN, id));
+        let Some(cache) = &self.cache else { return };
+        match turn.is_kept_upstream() {
+            true => cache.put(owner, &name(GIVEN, id), &[KEPT, &turn.added]),
+            false => turn.store(cache, owner, &name(TURN, id)),
         }
     }
 
     pub fn turn(&self, owner: &str, id: &str) -> Option<StoredConversationTurn> {
-        StoredConversationTurn::load(self.cache.as_ref()?, owner, &name(TURN, id))
+        let cache = self.cache.as_ref()?;
+        let turn = StoredConversationTurn::load(cache, owner, &name(TURN, id));
+        turn.or_else(|| {
+            let mark = cache.get(owner, &name(GIVEN, id))?;
+            let is_kept = mark.starts_with(KEPT);
+            is_kept.then(|| StoredConversationTurn::kept_upstream(mark.slice(KEPT.len()..)))
+        })
     }
 
     pub fn remove(&self, owner: &str, id: &str) -> bool {
@@ -168,19 +192,23 @@ impl Conversations {
     }
 
     /// Notes that a key was given the id of something that its upstream may keep.
-    pub fn insert_given(&self, owner: &str, id: &str) {
+    pub fn insert_given(&self, owner: &str, id: &str, origin: IdOrigin) {
         if let Some(cache) = &self.cache {
-            cache.put(owner, &name(GIVEN, id), &[]);
+            cache.put(owner, &name(GIVEN, id), &[NOT_STORED, origin.as_bytes()]);
         }
     }
 
-    /// Tells whether a key was given an id: of such a thing, of a response or of an item.
-    pub fn was_given(&self, owner: &str, id: &str) -> bool {
+    /// Returns who gave a key the id of such a thing; `None`: nobody.
+    pub fn given(&self, owner: &str, id: &str) -> Option<GivenId> {
+        let mark = self.cache.as_ref()?.get(owner, &name(GIVEN, id))?;
+        let origin = mark.get(KEPT.len()..).and_then(IdOrigin::from_stored);
+        Some(GivenId { origin })
+    }
+
+    /// Tells whether the gateway has stored a response of a key under an id, which is the gateway's own.
+    pub fn has_turn(&self, owner: &str, id: &str) -> bool {
         let cache = self.cache.as_ref();
-        cache.is_some_and(|cache| {
-            let mut kinds = [TURN, GIVEN, ITEM].into_iter();
-            kinds.any(|kind| cache.touch(owner, &name(kind, id)))
-        })
+        cache.is_some_and(|cache| cache.touch(owner, &name(TURN, id)))
     }
 
     /// The turns of a conversation up to this one, in order. `limit`: in bytes.
@@ -227,6 +255,10 @@ impl Conversations {
         }
     }
 }
+
+/// What the mark of an id begins with, before its origin: whether the upstream has stored a response with it.
+const KEPT: &[u8] = b"k";
+const NOT_STORED: &[u8] = b"n";
 
 const TURN: char = 'r';
 const ITEM: char = 'i';

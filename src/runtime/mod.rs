@@ -9,6 +9,7 @@ mod credential;
 mod discovery;
 mod fair_shares;
 mod health;
+mod id_origin;
 mod key;
 mod key_limiter;
 mod owner_share;
@@ -25,17 +26,20 @@ mod upstream_load;
 mod upstream_proxy;
 
 pub use account::{
-    Account, Cap, CapExceeded, LeaseAction, Reservation, ReservationResult, ReserveError,
+    Account, Cap, CapExceeded, LeaseAction, Reservation, ReservationResult, ReserveError, in_period,
 };
 pub use bill::Bill;
 pub use body_memory::{BodyMemoryShare, NoBodyMemory};
-pub use conversations::{ConversationError, Conversations, KeySignatures, StoredConversationTurn};
+pub use conversations::{
+    ConversationError, Conversations, GivenId, KeySignatures, StoredConversationTurn,
+};
 pub use credential::{
     AwsCredentials, Credential, CredentialValue, FetchedCredential, SigningScope,
 };
 pub use discovery::{DiscoveredModels, UpstreamDiscovery};
 pub use fair_shares::{FairShares, MemoryShare};
 pub use health::Health;
+pub use id_origin::IdOrigin;
 pub use key::{Key, config_key_id, key_hash};
 pub use key_limiter::{KeyLimiter, KeyPermit, LimitReached};
 pub use owner_share::{LeftPermit, OwnerShare};

@@ -8,7 +8,7 @@ use http::{HeaderName, HeaderValue};
 use secrecy::{ExposeSecret as _, SecretString};
 
 use super::credential::FetchedCredential;
-use super::{RuntimeState, UpstreamDiscovery, UpstreamLoad, UpstreamProxy};
+use super::{IdOrigin, RuntimeState, UpstreamDiscovery, UpstreamLoad, UpstreamProxy};
 use crate::config::{
     self, Auth, BaseUrl, Breaker, ConcurrencyLimit, HealthCheck, Protocol, ProxyConfig,
     RequestShape, UpstreamPaths, UpstreamTimeouts, UpstreamTls, encode_parameter,
@@ -21,6 +21,8 @@ pub struct Upstream {
     pub name: Arc<str>,
     pub format: Format,
     pub base: BaseUrl,
+    /// Marks the ids that it gives.
+    pub id_origin: IdOrigin,
     /// The address that connections go to, where it is one; names are resolved for each attempt.
     pub literal: Option<SocketAddr>,
     /// Absent: connections go to the upstream itself.
@@ -92,6 +94,7 @@ impl Upstream {
                 ),
                 proxy,
                 tls: tls.clone().filter(|_| base.tls),
+                id_origin: IdOrigin::of(&base),
                 base,
                 protocol: settings.protocol,
                 timeouts: settings.timeouts,

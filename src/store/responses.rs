@@ -78,19 +78,22 @@ impl Store {
         Ok(())
     }
 
-    /// Stores marks that a key was given these ids, each of them once.
+    /// Stores marks that a key was given these ids, each of them once. `origin` says by whom: it stands where responses have their
+    /// input.
     pub async fn insert_marks(
         &self,
         key: &str,
         ids: &[String],
+        origin: &[u8],
         expires: i64,
     ) -> Result<(), StoreError> {
         self.check_free_disk()?;
-        let rows = (5..ids.len() + 5).map(|place| format!("($1, ${place}, $2, 0, $2, $3, $4)"));
+        let rows = (6..ids.len() + 6).map(|place| format!("($1, ${place}, $5, 0, $2, $3, $4)"));
         let rows: Vec<String> = rows.collect();
         let put = format!(
             "INSERT INTO responses (key_id, id, input, input_items, reply, expires, bytes) VALUES {} \
-             ON CONFLICT (key_id, id) DO UPDATE SET expires = excluded.expires",
+             ON CONFLICT (key_id, id) DO UPDATE SET expires = excluded.expires, \
+             input = CASE WHEN length(responses.reply) = 0 THEN excluded.input ELSE responses.input END",
             rows.join(", ")
         );
         // The places alone are written into it, no value.
@@ -98,7 +101,8 @@ impl Store {
             .bind(key.to_owned())
             .bind(Vec::<u8>::new())
             .bind(expires)
-            .bind(to_column(ROW_BYTES as u64));
+            .bind(to_column(ROW_BYTES as u64))
+            .bind(origin.to_vec());
         for id in ids {
             query = query.bind(id.clone());
         }

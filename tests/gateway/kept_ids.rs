@@ -121,6 +121,11 @@ fn mentions() -> Vec<(&'static str, Value)> {
         ),
         after(json!({"type": "image_generation_call", "id": "ig_1"})),
         after(json!({"type": "message", "id": "msg_1"})),
+        after(json!({"type": "message", "role": "assistant", "id": "msg_1", "content": []})),
+        after(
+            json!({"type": "web_search_call", "id": "msg_1", "action": {"type": "search", "query": "x"}}),
+        ),
+        after(json!({"type": "code_interpreter_call", "id": "ci_1", "code": "1"})),
         after(json!({"role": "assistant", "id": "msg_1"})),
         after(json!({"type": "Item_Reference", "id": "msg_1"})),
         after(json!({"type": "item_reference", "ID": "msg_1"})),
@@ -128,7 +133,7 @@ fn mentions() -> Vec<(&'static str, Value)> {
             json!({"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": true}),
         ),
         after(
-            json!({"type": "code_interpreter_call", "id": "ci_9", "code": "1", "container_id": "cntr_1"}),
+            json!({"type": "code_interpreter_call", "id": "ci_1", "code": "1", "container_id": "cntr_1"}),
         ),
         after(json!({"type": "function_call_output", "call_id": "c",
             "output": [{"type": "item_reference", "id": "msg_1"}]})),
@@ -193,6 +198,7 @@ async fn whole_items_pass_whoever_was_given_them() {
     let mut items = response().0["output"].clone();
     items[0]["encrypted_content"] = json!("sealed");
     items[2]["container_id"] = Value::Null;
+    items[2]["outputs"] = json!([{"type": "logs", "logs": "1"}]);
     let own = json!({"input": items, "store": false, "tools": [
         {"type": "code_interpreter", "container": {"type": "auto"}}]});
     let response = ask(&gateway, OTHER_KEY, "responses", &own).await;
@@ -218,6 +224,58 @@ async fn the_ids_of_a_response_that_is_not_stored_are_known_too() {
     for (key, status) in [(KEY, 200), (OTHER_KEY, 400)] {
         let response = ask(&gateway, key, "responses", &next).await;
         assert_eq!(response.status, status, "{}", response.text());
+    }
+}
+
+/// An upstream that takes the id of its response from the client, as some self-hosted servers do, gives nobody what another keeps.
+#[tokio::test]
+async fn an_id_is_known_only_at_the_server_that_gave_it() {
+    let keeping = keeping_upstream();
+    let obliging = RecordingServer::start(|request, _| {
+        let mut answer = response().0;
+        let id = request.json()["request_id"].clone();
+        answer["id"] = id.clone();
+        answer["output"][0]["id"] = id;
+        (200, "application/json", answer.to_string())
+    });
+    let more = format!(
+        "  - {{name: obliging, format: responses, base_url: \"{url}\"}}\n  \
+         - {{name: forgetting, format: responses, base_url: \"{url}\", capabilities: {{responses_keeps_state: false}}}}\n\
+         models:\n  - {{id: obliging, upstreams: [{{name: obliging}}]}}\n  \
+         - {{id: forgetting, upstreams: [{{name: forgetting}}]}}\n  \
+         - {{id: both, upstreams: [{{name: obliging, priority: 1}}, {{name: responses, priority: 2}}]}}\n",
+        url = obliging.url("/v1")
+    );
+    let config = config(&keeping, "", "").replace("models:\n", &more);
+    let gateway = Gateway::start(&config);
+    let first = ask(&gateway, KEY, "responses", &json!({})).await;
+    assert_eq!(first.status, 200, "{}", first.text());
+    for model in ["obliging", "forgetting"] {
+        for id in ["resp_1", "rs_1", "msg_1", "cntr_1"] {
+            let chosen = ask(&gateway, OTHER_KEY, model, &json!({"request_id": id})).await;
+            assert_eq!(chosen.status, 200, "{}", chosen.text());
+        }
+    }
+    let asked = keeping.requests().len();
+    let after = |item: Value| json!({"input": [{"role": "user", "content": "Hi."}, item]});
+    let mentions = [
+        json!({"previous_response_id": "resp_1"}),
+        after(json!({"type": "reasoning", "id": "rs_1", "summary": []})),
+        after(json!({"type": "item_reference", "id": "msg_1"})),
+        json!({"tools": [{"type": "code_interpreter", "container": "cntr_1"}]}),
+    ];
+    for more in &mentions {
+        let theirs = ask(&gateway, OTHER_KEY, "responses", more).await;
+        assert_eq!(theirs.status, 400, "{more}: {}", theirs.text());
+        let message = theirs.error("responses");
+        assert!(message.contains("another server"), "{more}: {message}");
+    }
+    assert_eq!(keeping.requests().len(), asked, "nothing of it was sent");
+    // Where a model has several upstreams, the one that gave the id is asked.
+    for more in &mentions {
+        let own = ask(&gateway, KEY, "both", more).await;
+        assert_eq!(own.status, 200, "{more}: {}", own.text());
+        assert_eq!(own.header("x-omniglot-upstream"), "responses", "{more}");
     }
 }
 

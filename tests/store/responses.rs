@@ -212,8 +212,8 @@ async fn marks_are_stored_together_and_leave_responses_alone(#[case] database: D
     let kept = store.insert_response("dev", "1", reply(None), later).await;
     kept.expect("kept");
     let ids: Vec<String> = (1..=256).map(|number| number.to_string()).collect();
-    for _ in 0..2 {
-        let marked = store.insert_marks("dev", &ids, later).await;
+    for origin in [b"one", b"two"] {
+        let marked = store.insert_marks("dev", &ids, origin, later).await;
         marked.expect("marked");
     }
     let found = store.response("dev", "1").await.expect("an answer");
@@ -221,6 +221,9 @@ async fn marks_are_stored_together_and_leave_responses_alone(#[case] database: D
     let found = store.responses("dev", &ids, usize::MAX).await;
     assert_eq!(found.expect("an answer").len(), 256);
     let mark = store.response("dev", "256").await.expect("an answer");
-    assert!(mark.is_some_and(|mark| mark.reply.is_empty() && mark.previous.is_none()));
+    let mark = mark.expect("a mark");
+    assert!(mark.reply.is_empty() && mark.previous.is_none());
+    // The last one that gave the id.
+    assert_eq!(mark.input, b"two");
     assert_eq!(store.response("ops", "256").await.expect("an answer"), None);
 }

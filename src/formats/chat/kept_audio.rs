@@ -32,18 +32,36 @@ pub(super) fn find_kept_audio(body: &[u8]) -> KeptIds {
     if let Some(text) = text.filter(|_| may_have_word(body, &["audio"])) {
         let mut reader = JsonReader::new(text);
         // A body that is no JSON has been refused before.
-        let _ = reader.object(|reader, key| match (key, reader.peek()) {
-            (key, Some(b'[')) if key.eq_ignore_ascii_case("messages") => reader.array(|reader| {
-                read_object(reader, "audio", |reader| read_audio(reader, &mut found))
-            }),
-            _ => reader.skip(),
+        let _ = reader.object(|reader, key| match key.eq_ignore_ascii_case("messages") {
+            true => read_messages(reader, &mut found),
+            false => reader.skip(),
         });
     }
     found
 }
 
-/// Reads the audio of a message.
+/// Reads messages, or the parts of one, in lists of any depth: lenient upstreams may find audio there.
+fn read_messages(reader: &mut JsonReader<'_>, found: &mut KeptIds) -> DecodeResult {
+    match reader.peek() {
+        Some(b'[') => reader.array(|reader| read_messages(reader, found)),
+        Some(b'{') => reader.object(|reader, key| {
+            if key.eq_ignore_ascii_case("audio") {
+                read_audio(reader, found)
+            } else if key.eq_ignore_ascii_case("content") {
+                read_messages(reader, found)
+            } else {
+                reader.skip()
+            }
+        }),
+        _ => reader.skip(),
+    }
+}
+
+/// Reads the audio of a message, or a list of such.
 fn read_audio(reader: &mut JsonReader<'_>, found: &mut KeptIds) -> DecodeResult {
+    if reader.peek() == Some(b'[') {
+        return reader.array(|reader| read_audio(reader, found));
+    }
     read_object(reader, "id", |reader| {
         let mut id = RawJson::default();
         id.decode(reader)?;
@@ -89,6 +107,14 @@ mod tests {
             (
                 r#"{"audio":{"id":"a"},"messages":[{"content":[{"type":"input_audio"}]}]}"#,
                 0,
+            ),
+            (
+                r#"{"messages":[{"audio":[{"id":"a"}]},[{"audio":{"id":"b"}}]]}"#,
+                2,
+            ),
+            (
+                r#"{"messages":[{"content":[{"type":"audio","audio":{"id":"a"}}]}]}"#,
+                1,
             ),
             (r#"{"messages":[{"audio":{"id":"\ud800"}}]}"#, 1),
             (r#"{"messages":[{"\u0061udio":{"\u0069d":"a"}}]}"#, 1),

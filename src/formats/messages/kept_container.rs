@@ -38,16 +38,17 @@ pub(super) fn find_kept_container(body: &[u8]) -> KeptIds {
         let mut reader = JsonReader::new(text);
         // A body that is no JSON has been refused before.
         let _ = reader.object(|reader, key| match key.eq_ignore_ascii_case("container") {
-            true => read_container(reader, &mut found),
+            true => read_container(reader, true, &mut found),
             false => reader.skip(),
         });
     }
     found
 }
 
-fn read_container(reader: &mut JsonReader<'_>, found: &mut KeptIds) -> DecodeResult {
+/// Reads the id of a container, or what has one anywhere: lenient upstreams may find it. `is_id`: a text is one.
+fn read_container(reader: &mut JsonReader<'_>, is_id: bool, found: &mut KeptIds) -> DecodeResult {
     match reader.peek() {
-        Some(b'"') => {
+        Some(b'"') if is_id => {
             let mut id = RawJson::default();
             id.decode(reader)?;
             // Nobody was given an id that cannot be read.
@@ -55,9 +56,11 @@ fn read_container(reader: &mut JsonReader<'_>, found: &mut KeptIds) -> DecodeRes
             found.mention(id.into_owned(), KeptKind::Container);
             Ok(())
         }
-        Some(b'{') => reader.object(|reader, key| match key.eq_ignore_ascii_case("id") {
-            true => read_container(reader, found),
-            false => reader.skip(),
+        Some(b'[') => reader.array(|reader| read_container(reader, is_id, found)),
+        Some(b'{') => reader.object(|reader, key| {
+            let names = ["id", "container", "container_id"];
+            let is_id = names.iter().any(|name| key.eq_ignore_ascii_case(name));
+            read_container(reader, is_id, found)
         }),
         _ => reader.skip(),
     }
@@ -77,6 +80,8 @@ mod tests {
                 r#"{"container":{"skills":[{"type":"anthropic","skill_id":"pptx"}]}}"#,
                 0,
             ),
+            (r#"{"container":["a"]}"#, 1),
+            (r#"{"container":{"skills":[],"container":{"id":"a"}}}"#, 1),
             (r#"{"container":null,"messages":[{"container":"a"}]}"#, 0),
         ] {
             let found = find_kept_container(body.as_bytes());

@@ -9,6 +9,14 @@ use crate::formats::kept_ids::may_have_word;
 use crate::formats::{ItemReference, KeptIds, KeptKind};
 use crate::json::{DecodeResult, FromJson as _, JsonReader, RawJson};
 
+/// The types of calls of tools that the upstream runs.
+pub(super) const HOSTED_CALLS: [&str; 4] = [
+    "web_search_call",
+    "file_search_call",
+    "code_interpreter_call",
+    "mcp_call",
+];
+
 const ITEM_REFERENCE: &str = "item_reference";
 
 /// Finds the ids in a request. Names are compared as the most lenient parsers do, and a field that stands there twice counts
@@ -26,6 +34,8 @@ pub(super) fn find_kept_ids(body: &[u8]) -> KeptIds {
         let _ = reader.object(|reader, key| match key {
             key if key.eq_ignore_ascii_case("input") => search.read_input(reader, 0),
             key if key.eq_ignore_ascii_case("tools") => search.read_tools(reader),
+            key if key.eq_ignore_ascii_case("tool_choice") => search.read_tools(reader),
+            key if is_container(key) => search.read_container(reader, true),
             _ => search.read_other(reader),
         });
     }
@@ -48,8 +58,14 @@ struct ItemFindings<'a> {
     content: FieldFinding,
     encrypted_content: FieldFinding,
     summary: FieldFinding,
+    /// The image of a call, or what a search has found.
     result: FieldFinding,
-    /// It has another field that is not `null`, beside its status and a summary.
+    results: FieldFinding,
+    name: FieldFinding,
+    output: FieldFinding,
+    outputs: FieldFinding,
+    error: FieldFinding,
+    /// It has another field with a value, beside its status and the id of its call.
     has_other: bool,
 }
 
@@ -57,18 +73,26 @@ struct ItemFindings<'a> {
 #[derive(Clone, Copy, Default)]
 struct FieldFinding {
     is_written: Option<bool>,
+    /// It has a value that is not empty, or a part with one.
+    has_value: Option<bool>,
     has_text: Option<bool>,
 }
 
 impl FieldFinding {
     fn note(&mut self, reader: &mut JsonReader<'_>) {
-        let is_written = reader.peek() != Some(b'n');
-        self.is_written = Some(self.is_written.unwrap_or(true) && is_written);
-        self.has_text = Some(self.has_text.unwrap_or(true) && has_text(reader));
+        let note =
+            |before: &mut Option<bool>, is: bool| *before = Some(before.unwrap_or(true) && is);
+        note(&mut self.is_written, reader.peek() != Some(b'n'));
+        note(&mut self.has_value, has_value(reader));
+        note(&mut self.has_text, has_text(reader));
     }
 
     fn is_written(self) -> bool {
         self.is_written == Some(true)
+    }
+
+    fn has_value(self) -> bool {
+        self.has_value == Some(true)
     }
 
     fn has_text(self) -> bool {
@@ -91,24 +115,31 @@ impl ItemFindings<'_> {
     /// The item stands there by its id alone: the upstream puts in what it has stored.
     fn is_by_id(&self) -> bool {
         let are_whole = match self.kinds.as_slice() {
-            [] => self.content.is_written(),
+            [] => self.content.has_value(),
             kinds => kinds.iter().all(|kind| self.is_whole(kind)),
         };
         !self.ids.is_empty() && !are_whole
     }
 
+    /// Tells whether an item of a type has all that an upstream could put in. Of a tool that the upstream has run, that is what
+    /// the tool has found: clients that leave it out rely on what is stored.
     fn is_whole(&self, kind: &str) -> bool {
         match kind.to_ascii_lowercase().as_str() {
-            "message" => self.content.is_written(),
+            "message" => self.content.has_value(),
             "reasoning" => {
                 let is_here = self.encrypted_content.has_text() || self.content.has_text();
                 is_here || (self.summary.has_text() && self.is_made_here())
             }
             "image_generation_call" => self.result.has_text(),
             "compaction" => self.encrypted_content.has_text(),
+            "web_search_call" | "file_search_call" => self.results.has_value(),
+            "code_interpreter_call" => self.outputs.has_value(),
+            "mcp_call" => self.output.is_written() || self.error.has_value(),
+            "function_call" | "custom_tool_call" => self.name.has_text(),
+            kind if kind.ends_with("_output") => self.output.is_written() || self.has_other,
             _ => {
-                let fields = [self.content, self.encrypted_content, self.result];
-                self.has_other || fields.into_iter().any(FieldFinding::is_written)
+                let fields = [self.content, self.encrypted_content, self.result, self.name];
+                self.has_other || fields.into_iter().any(FieldFinding::has_value)
             }
         }
     }
@@ -122,6 +153,44 @@ impl ItemFindings<'_> {
     /// Of two ids an upstream may take either, so that none is known.
     fn id(&self) -> String {
         self.ids.join(", ")
+    }
+
+    /// Notes what a search has found, if its action says that.
+    fn note_sources(&mut self, mut action: JsonReader<'_>) {
+        if action.peek() == Some(b'{') {
+            // What cannot be read says nothing.
+            let _ = action.object(|reader, key| {
+                if key == "sources" {
+                    self.results.note(reader);
+                }
+                reader.skip()
+            });
+        }
+    }
+
+    /// Notes a field beside the type and the id.
+    fn note(&mut self, key: &str, reader: &mut JsonReader<'_>) {
+        match key {
+            "role" => self.has_role |= reader.peek() != Some(b'n'),
+            "content" => self.content.note(reader),
+            "encrypted_content" => self.encrypted_content.note(reader),
+            "summary" => self.summary.note(reader),
+            "result" => self.result.note(reader),
+            "results" => self.results.note(reader),
+            "name" => self.name.note(reader),
+            "output" => self.output.note(reader),
+            "outputs" => self.outputs.note(reader),
+            "error" => self.error.note(reader),
+            "action" => {
+                self.has_other |= has_value(reader);
+                self.note_sources(reader.clone());
+            }
+            _ => {
+                let names = ["type", "id", "status", "call_id"];
+                let is_bare = names.iter().any(|name| key.eq_ignore_ascii_case(name));
+                self.has_other |= !is_bare && has_value(reader);
+            }
+        }
     }
 }
 
@@ -159,7 +228,7 @@ impl<'a> KeptSearch<'a> {
         item: &mut ItemFindings<'a>,
     ) -> DecodeResult {
         let is = |name: &str| key.eq_ignore_ascii_case(name);
-        let (is_text, is_null) = (reader.peek() == Some(b'"'), reader.peek() == Some(b'n'));
+        let is_text = reader.peek() == Some(b'"');
         if is_text && is("type") {
             item.kinds.push(text(reader)?);
         } else if is_text && is("id") {
@@ -167,18 +236,10 @@ impl<'a> KeptSearch<'a> {
         } else if is_text && is("approval_request_id") {
             let id = text(reader)?.into_owned();
             self.found.mention(id, KeptKind::ApprovalRequest);
-        } else if is("container_id") || is("environment") {
-            self.read_container(reader)?;
+        } else if is_container(key) {
+            self.read_container(reader, true)?;
         } else {
-            match key {
-                "role" => item.has_role |= !is_null,
-                "content" => item.content.note(reader),
-                "encrypted_content" => item.encrypted_content.note(reader),
-                "result" => item.result.note(reader),
-                "summary" => item.summary.note(reader),
-                _ if is("type") || is("id") || is("status") => {}
-                _ => item.has_other |= !is_null,
-            }
+            item.note(key, reader);
             match is("tools") {
                 true => self.read_tools(reader)?,
                 false => self.read_other(reader)?,
@@ -192,10 +253,9 @@ impl<'a> KeptSearch<'a> {
         match reader.peek() {
             Some(b'[') => reader.array(|reader| self.read_tools(reader)),
             Some(b'{') => reader.object(|reader, key| {
-                let is = |name: &str| key.eq_ignore_ascii_case(name);
-                if is("container") || is("container_id") || is("environment") {
-                    self.read_container(reader)
-                } else if is("tools") {
+                if is_container(key) {
+                    self.read_container(reader, true)
+                } else if key.eq_ignore_ascii_case("tools") {
                     self.read_tools(reader)
                 } else {
                     self.read_other(reader)
@@ -205,20 +265,19 @@ impl<'a> KeptSearch<'a> {
         }
     }
 
-    /// Reads the id of a container, or an object that has one.
-    fn read_container(&mut self, reader: &mut JsonReader<'a>) -> DecodeResult {
+    /// Reads the id of a container, or what has one anywhere: lenient upstreams may find it. `is_id`: a text is one.
+    fn read_container(&mut self, reader: &mut JsonReader<'a>, is_id: bool) -> DecodeResult {
         match reader.peek() {
-            Some(b'"') => {
+            Some(b'"') if is_id => {
                 let id = text(reader)?.into_owned();
                 self.found.mention(id, KeptKind::ToolContainer);
                 Ok(())
             }
+            Some(b'[') => reader.array(|reader| self.read_container(reader, is_id)),
             Some(b'{') => reader.object(|reader, key| {
                 let names = ["id", "container_id", "container"];
-                match names.iter().any(|name| key.eq_ignore_ascii_case(name)) {
-                    true => self.read_container(reader),
-                    false => reader.skip(),
-                }
+                let is_id = names.iter().any(|name| key.eq_ignore_ascii_case(name));
+                self.read_container(reader, is_id)
             }),
             _ => reader.skip(),
         }
@@ -266,6 +325,47 @@ fn text<'a>(reader: &mut JsonReader<'a>) -> DecodeResult<Cow<'a, str>> {
             reader.skip()?;
             Ok("\u{fffd}".into())
         }
+    }
+}
+
+/// Tells whether a field names the container of a tool.
+fn is_container(key: &str) -> bool {
+    let names = ["container", "container_id", "environment"];
+    names.iter().any(|name| key.eq_ignore_ascii_case(name))
+}
+
+/// Tells whether a value says something by itself, or is an object that does, or a list with such.
+fn has_value(reader: &JsonReader<'_>) -> bool {
+    let (mut ahead, mut found) = (reader.clone(), false);
+    // What cannot be read says nothing.
+    let _ = match ahead.peek() {
+        Some(b'[') => ahead.array(|reader| {
+            found |= says_something(reader)?;
+            Ok(())
+        }),
+        _ => says_something(&mut ahead).map(|says| found = says),
+    };
+    found
+}
+
+fn says_something(reader: &mut JsonReader<'_>) -> DecodeResult<bool> {
+    if reader.peek() != Some(b'{') {
+        return reader.raw().map(is_value);
+    }
+    let mut found = false;
+    reader.object(|reader, key| {
+        let is_said = !matches!(key, "type" | "id" | "status" | "annotations" | "logprobs");
+        found |= is_value(reader.raw()?) && is_said;
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+fn is_value(written: &str) -> bool {
+    match written.as_bytes() {
+        [b'"', .., b'"'] => written.len() > 2,
+        [b'[' | b'{', inner @ .., _] => !inner.trim_ascii().is_empty(),
+        _ => !matches!(written, "null" | "false"),
     }
 }
 

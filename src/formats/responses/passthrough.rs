@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use super::Responses;
 use super::error;
 use super::item_bytes;
-use super::kept_ids::find_kept_ids;
+use super::kept_ids::{HOSTED_CALLS, find_kept_ids};
 use super::status::{OutputFlags, decode_finish};
 use super::usage::ReceivedUsage;
 use crate::formats::images_only::images_only;
@@ -256,6 +256,8 @@ fn note_finish(response: &PeekedResponseObject<'_>, observer: &mut ResponseObser
 struct OutputIds<'a> {
     items: SmallVec<[Cow<'a, str>; 4]>,
     containers: SmallVec<[Cow<'a, str>; 1]>,
+    /// Clients send such an item back without what the tool has found.
+    has_hosted_call: bool,
 }
 
 impl<'a> FromJson<'a> for OutputIds<'a> {
@@ -281,11 +283,19 @@ impl<'a> OutputIds<'a> {
                 self.containers.push(reader.text()?);
                 Ok(())
             }
+            ("type", Some(b'"')) => {
+                let kind = reader.text()?;
+                self.has_hosted_call |= HOSTED_CALLS.contains(&&*kind);
+                Ok(())
+            }
             _ => reader.skip(),
         })
     }
 
     fn note(&self, observer: &mut ResponseObserver) {
+        if self.has_hosted_call {
+            observer.observe_hosted_call();
+        }
         for id in &self.items {
             observer.observe_item(id);
         }

@@ -69,9 +69,21 @@ fn an_item_by_its_id_alone_is_found_and_a_whole_one_is_not() {
         r#"{"type":"compaction","id":"x"}"#,
         r#"{"type":"web_search_call","id":"x","status":"completed"}"#,
         r#"{"type":"of_tomorrow","id":"x"}"#,
+        r#"{"type":"of_tomorrow","id":"x","parts":[ ],"name":"","more":false,"call_id":"c"}"#,
+        r#"{"type":"message","id":"x","role":"assistant","content":[]}"#,
+        r#"{"type":"message","id":"x","role":"assistant","content":[{"type":"output_text","text":"","annotations":[1]}]}"#,
+        r#"{"role":"user","id":"x","content":""}"#,
+        r#"{"type":"message","id":"x","content":false}"#,
+        r#"{"type":"image_generation_call","id":"x","result":[{"text":"a"}]}"#,
+        r#"{"type":"web_search_call","id":"x","action":{"type":"search","query":"a","sources":[]}}"#,
+        r#"{"type":"file_search_call","id":"x","queries":["a"],"results":null}"#,
+        r#"{"type":"code_interpreter_call","id":"x","code":"a","outputs":[]}"#,
+        r#"{"type":"mcp_call","id":"x","server_label":"s","name":"f","arguments":"{}"}"#,
+        r#"{"type":"function_call","id":"x","call_id":"c","arguments":"{}"}"#,
         r#"{"type":"message","type":"reasoning","id":"x","content":""}"#,
-        r#"{"type":"code_interpreter_call","id":"y","code":"a","container_id":"x"}"#,
-        r#"{"type":"shell_call","id":"y","action":{},"environment":{"container_id":"x"}}"#,
+        r#"{"type":"code_interpreter_call","id":"y","code":"a","outputs":[{"logs":"a"}],"container_id":"x"}"#,
+        r#"{"type":"shell_call","id":"y","action":{"commands":["a"]},"environment":{"container_id":"x"}}"#,
+        r#"{"type":"shell_call","id":"y","action":{"commands":["a"]},"environment":[{"container_id":"x"}]}"#,
         r#"{"type":"mcp_approval_response","approval_request_id":"x","approve":true}"#,
     ] {
         // What cannot be read does not end the search.
@@ -84,11 +96,13 @@ fn an_item_by_its_id_alone_is_found_and_a_whole_one_is_not() {
         r#"{"type":"reasoning","id":"x","summary":[],"content":[{"type":"reasoning_text","text":"a"}],"encrypted_content":null}"#,
         r#"{"type":"reasoning","id":"rs_chat-1_0","summary":[{"type":"summary_text","text":"a"}]}"#,
         r#"{"type":"image_generation_call","id":"x","result":"aGk="}"#,
-        r#"{"type":"message","id":"x","role":"assistant","content":[]}"#,
-        r#"{"role":"user","id":"x","content":""}"#,
+        r#"{"type":"message","id":"x","role":"assistant","content":[{"type":"refusal","refusal":"a"}]}"#,
+        r#"{"role":"user","id":"x","content":"a"}"#,
+        r#"{"type":"mcp_call","id":"x","server_label":"s","name":"f","arguments":"{}","output":""}"#,
+        r#"{"type":"code_interpreter_call","id":"x","code":"a","outputs":[{"type":"logs","logs":"a"}]}"#,
         r#"{"type":"function_call","id":"x","call_id":"c","name":"f","arguments":""}"#,
         r#"{"type":"function_call_output","id":"x","call_id":"c","output":""}"#,
-        r#"{"type":"web_search_call","id":"x","status":"completed","action":{"type":"search"}}"#,
+        r#"{"type":"web_search_call","id":"x","action":{"type":"search","sources":[{"url":"u"}]}}"#,
         r#"{"type":"message","id":"x","role":"assistant","content":[{"type":"output_text","text":"a","annotations":[{"container_id":"y"}]}]}"#,
         r#"{"type":"compaction","id":"x","encrypted_content":"a"}"#,
     ] {
@@ -103,11 +117,17 @@ fn containers_of_tools_are_found() {
         r#"{"type":"code_interpreter","container":"x"}"#,
         r#"{"type":"code_interpreter","Container":"x"}"#,
         r#"{"type":"code_interpreter","container":{"id":"x"}}"#,
+        r#"{"type":"code_interpreter","container":["x"]}"#,
+        r#"{"type":"code_interpreter","container":{"type":"a","ref":{"id":"x"}}}"#,
         r#"{"type":"shell","environment":{"type":"container_reference","container_id":"x"}}"#,
         r#"{"type":"namespace","tools":[{"type":"code_interpreter","container":"x"}]}"#,
     ] {
         let body = format!(r#"{{"input":"Hi","tools":[{tool}]}}"#);
         assert_eq!(ids(&body), (vec![], vec!["x".to_owned()]), "{tool}");
+    }
+    for field in ["tool_choice", "Container"] {
+        let body = format!(r#"{{"input":"Hi","{field}":{{"container":"x"}}}}"#);
+        assert_eq!(ids(&body), (vec![], vec!["x".to_owned()]), "{field}");
     }
     for tool in [
         r#"{"type":"code_interpreter","container":{"type":"auto","file_ids":["f"]}}"#,
