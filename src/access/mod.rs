@@ -23,5 +23,5 @@ pub use limits::{
     Admission, ConcurrencyPermit, acquire_slot, admit, admit_image, admit_reading, admit_shared,
     admit_task, count_request,
 };
-pub use reserve::{PendingReservation, Reserve, reserve};
+pub use reserve::{PendingReservation, Reserve, SHORTER_ANSWER, reserve};
 pub use shared_limits::SharedLimits;

@@ -91,6 +91,9 @@ fn store_unreachable(key: &str, cap: Cap) -> ApiError {
     )
 }
 
+/// What a request may do that could cost more than is left of a cap.
+pub const SHORTER_ANSWER: &str = "ask for a shorter answer";
+
 fn cap_error(key: &str, cap: Cap, exceeded: CapExceeded, most: Money, now: Timestamp) -> ApiError {
     let CapExceeded {
         left,
@@ -130,7 +133,7 @@ fn cap_error(key: &str, cap: Cap, exceeded: CapExceeded, most: Money, now: Times
     } else {
         format!(
             "the API key `{key}` has {left} left of its spending cap of {amount}, and this request may cost {most}: \
-             ask for a shorter answer; {reset}"
+             {SHORTER_ANSWER}; {reset}"
         )
     };
     let mut api_error = ApiError::new(ApiErrorKind::OverQuota, message);

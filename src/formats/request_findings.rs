@@ -29,6 +29,10 @@ pub struct RequestFindings {
     pub may_compact: bool,
     /// How often the upstream may read the prompt again for tools that it runs itself.
     pub tool_rounds: u64,
+    /// A field of the body itself is not known.
+    pub(super) has_unknown_setting: bool,
+    /// It has a field for which an upstream of the client's format may run tools of its own, and which the gateway does not know.
+    pub may_start_tools: bool,
     /// The error for a setting that parsers may read in two ways.
     pub(super) refused: Option<ApiError>,
 }
@@ -64,6 +68,8 @@ impl RequestFindings {
             has_stored_item: scan.has_stored_item,
             may_compact: false,
             tool_rounds: 0,
+            has_unknown_setting: scan.has_unknown_setting,
+            may_start_tools: false,
             refused: scan.refused,
         }
     }
@@ -76,6 +82,7 @@ impl RequestFindings {
     ) -> RequestFindings {
         if !self.has_only_text {
             self.tool_rounds = rounds(str::from_utf8(body).unwrap_or_default());
+            self.may_start_tools = self.has_unknown_setting;
         }
         self
     }

@@ -21,6 +21,8 @@ pub struct BodyScan<'a> {
     pub other_model: Option<String>,
     /// The path of the first field by which a router chooses the host that serves the model.
     pub chosen_host: Option<String>,
+    /// The body itself has a field that is not known, or has one twice. Those that only refer to input do not count.
+    pub has_unknown_setting: bool,
     /// Has no fields but those of text.
     pub is_text: bool,
     /// It has a field for which an upstream adds to the prompt by itself, such as tools.
@@ -48,6 +50,7 @@ pub fn scan_body<'a>(text: &'a str, index: &FieldIndex) -> BodyScan<'a> {
     let mut reader = JsonReader::new(text);
     let read = scanner.read_body(&mut reader).and_then(|()| reader.end());
     if read.is_err() {
+        scanner.found.has_unknown_setting = true;
         scanner.note_unknown(&Path::Root);
     }
     scanner.found
@@ -112,6 +115,8 @@ impl<'a> BodyScanner<'_, 'a> {
                     refuse_other_case(key, None, wanted, &mut self.found.refused);
                 }
                 self.note_unknown(&path);
+                let is_referring = self.index.known.referring.contains(&key);
+                self.found.has_unknown_setting |= !is_referring && reader.peek() != Some(b'n');
                 if self.found.chosen_host.is_none() {
                     let chosen_host = self.index.rules.chosen_host;
                     self.found.chosen_host = chosen_host(key, reader.clone());
@@ -120,6 +125,7 @@ impl<'a> BodyScanner<'_, 'a> {
             };
             self.found.is_text &= entry.top == Knowledge::Text;
             if !numbers.insert(entry.number) {
+                self.found.has_unknown_setting = true;
                 self.note_unknown(&path);
             }
             if let Some(at) = entry.wanted {

@@ -30,6 +30,8 @@ pub struct KnownFields {
     pub turns: Option<&'static str>,
     /// The type of items that an upstream may keep under their `id`, and the field that has all of one.
     pub stored: Option<(&'static str, &'static str)>,
+    /// Fields of the body itself that are not known, since they refer to input which is not there, and do nothing else.
+    pub referring: &'static [&'static str],
     /// Whose fields are known as well, and are all text.
     pub base: Option<&'static KnownFields>,
     /// The fields of the first three lists are known as `camelCase` and as `snake_case`, and named by the first.
@@ -77,6 +79,7 @@ pub const NO_FIELDS: KnownFields = KnownFields {
     prompting: &[],
     turns: None,
     stored: None,
+    referring: &[],
     base: None,
     has_snake_case: false,
 };

@@ -10,7 +10,7 @@ use super::known_cost::check_known_cost;
 use super::recording_time;
 use super::thinking_output::{explain_thinking, max_compaction, max_thinking};
 use crate::access::{self, Leases, PendingReservation, Reserve};
-use crate::formats::{DEFAULT_TOOL_ROUNDS, Operation};
+use crate::formats::{DEFAULT_TOOL_ROUNDS, Operation, RequestFindings};
 use crate::model::{ApiError, Format, Money, Usage};
 use crate::runtime::{Attempt, Prices};
 use crate::translate::{BodyEstimate, MeasuredUsage, likely_tokens_of_text};
@@ -23,6 +23,9 @@ const DEFAULT_IMAGE_TOKENS: u64 = 8192;
 
 /// The input of models that do not say how much they take: as much as the largest ones.
 const DEFAULT_INPUT_TOKENS: u64 = 1 << 20;
+
+/// What a request for images may do that could cost too much.
+const SMALLER_IMAGES: &str = "name a smaller `size`, or ask for fewer images";
 
 /// Reserves the highest price that any of the attempts may have, for a key with a cap; or says what to wait for.
 pub(super) fn reserve(
@@ -52,7 +55,7 @@ pub(super) fn reserve(
     let estimate = request.estimate(ctx.client.codec(), &traits, body);
     let has_output = request.operation.has_output();
     let client = ctx.client.format();
-    let rounds = findings.tool_rounds;
+    let rounds = ToolRounds::of(findings);
     let input_of = |attempt: &Attempt| max_input(estimate, rounds, attempt, client);
     let extra_thinking = findings.extra_thinking;
     let thinking_of = |attempt: &Attempt| max_thinking(extra_thinking, attempt, client);
@@ -84,6 +87,7 @@ pub(super) fn reserve(
     let highest = highest.unwrap_or_default();
     let unseen = attempts.iter().map(input_of).find(|input| input.is_unseen);
     let reserved = access::reserve(leases, key, highest, Timestamp::now());
+    let reserved = reserved.map_err(|api_error| explain_images(api_error, client));
     let reserved = reserved.map_err(|api_error| match unseen {
         Some(input) => explain_unseen(api_error, input, findings.unknown_field.clone()),
         None => match (extra_thinking, attempts.iter().map(thinking_of).max()) {
@@ -114,16 +118,43 @@ struct MaxInput {
     readings: u64,
 }
 
-/// `rounds`: how often the client's format allows to read the prompt again for the upstream's own tools. Translation does not
-/// keep the limits of these.
-fn max_input(estimate: BodyEstimate, rounds: u64, attempt: &Attempt, client: Format) -> MaxInput {
+/// How often an upstream may read the prompt again for its own tools.
+#[derive(Clone, Copy, Default)]
+struct ToolRounds {
+    /// As the request says, in the client's format.
+    declared: u64,
+    /// It has a field that the gateway does not know, and for which an upstream of that format may run tools.
+    may_be_more: bool,
+}
+
+impl ToolRounds {
+    fn of(findings: &RequestFindings) -> ToolRounds {
+        ToolRounds {
+            declared: findings.tool_rounds,
+            may_be_more: findings.may_start_tools,
+        }
+    }
+
+    /// Translation does not keep the limits of tools, and leaves behind what is not known.
+    fn at(self, is_passthrough: bool) -> u64 {
+        match (self.declared, is_passthrough) {
+            (declared, true) if self.may_be_more => declared.max(DEFAULT_TOOL_ROUNDS),
+            (declared, true) => declared,
+            (0, false) => 0,
+            (_, false) => DEFAULT_TOOL_ROUNDS,
+        }
+    }
+}
+
+fn max_input(
+    estimate: BodyEstimate,
+    rounds: ToolRounds,
+    attempt: &Attempt,
+    client: Format,
+) -> MaxInput {
     let is_passthrough = attempt.upstream.format == client;
     let is_unseen = estimate.has_unseen_input(is_passthrough);
-    let readings = 1_u64.saturating_add(match rounds {
-        0 => 0,
-        rounds if is_passthrough => rounds,
-        _ => DEFAULT_TOOL_ROUNDS,
-    });
+    let readings = rounds.at(is_passthrough).saturating_add(1);
     let seen = estimate.max_tokens(attempt.settings.settings.max_image_tokens);
     // An upstream refuses more than its model takes, of each input.
     let most = attempt.settings.settings.max_input_tokens;
@@ -139,6 +170,15 @@ fn max_input(estimate: BodyEstimate, rounds: u64, attempt: &Attempt, client: For
         is_unseen,
         readings,
     }
+}
+
+/// Says in the error of a cap what makes images cheaper.
+fn explain_images(mut api_error: ApiError, client: Format) -> ApiError {
+    if client == Format::Images {
+        let message = &mut api_error.message;
+        *message = message.replace(access::SHORTER_ANSWER, SMALLER_IMAGES);
+    }
+    api_error
 }
 
 /// Says in the error of a cap why so much would have been reserved.
@@ -320,7 +360,7 @@ fn reserved_input(ctx: &RequestContext) -> Option<u64> {
     let (estimate, attempt) = (ctx.billing.estimate()?, ctx.route.current()?);
     let request = ctx.route.request();
     let findings = request.map(|request| request.findings(ctx.client.codec(), &ctx.route.body));
-    let rounds = findings.map_or(0, |findings| findings.tool_rounds);
+    let rounds = findings.map_or_else(ToolRounds::default, ToolRounds::of);
     let input = max_input(estimate, rounds, attempt, ctx.client.format());
     let growth = ctx.billing.reserved_growth();
     let body = match input.is_unseen {

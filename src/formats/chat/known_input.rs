@@ -145,6 +145,7 @@ const KNOWN_INPUT: KnownFields = KnownFields {
     ],
     turns: Some("messages"),
     prompting: &["tools", "functions", "response_format"],
+    referring: &["prediction"],
     base: Some(&TEXT_INPUT),
     ..NO_FIELDS
 };

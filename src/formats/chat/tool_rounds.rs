@@ -1,36 +1,48 @@
 //! The rounds of tools that the upstream runs itself.
 
-use crate::formats::tool_rounds::DEFAULT_TOOL_ROUNDS;
-use crate::json::{Present, RawJson, decode_json, from_json};
+use crate::formats::tool_rounds::{DEFAULT_TOOL_ROUNDS, OwnTools, ToolRunner, shared_rounds};
+use crate::json::{DecodeResult, FromJson, JsonReader, Present, decode_json, from_json};
+
+/// The tools that the client runs; some send what others put into `function` beside the type.
+const OWN_TOOLS: OwnTools = OwnTools {
+    is_own: |kind| matches!(kind, "function" | "custom"),
+    may_lack_type: true,
+    fields: &[
+        "function",
+        "custom",
+        "name",
+        "description",
+        "parameters",
+        "strict",
+        "cache_control",
+    ],
+};
 
 from_json! {
-    struct RequestedChatTools<'a> {
-        "tools" => tools: Option<Vec<DeclaredChatTool<'a>>>,
+    struct RequestedChatTools {
+        "tools" => tools: Option<Vec<DeclaredChatTool>>,
         "web_search_options" => web_search_options: Option<Present>,
     }
 }
 
-from_json! {
-    struct DeclaredChatTool<'a> {
-        "type" => kind: Option<RawJson<'a>>,
+#[derive(Default)]
+struct DeclaredChatTool(ToolRunner);
+
+impl<'a> FromJson<'a> for DeclaredChatTool {
+    fn decode(&mut self, reader: &mut JsonReader<'a>) -> DecodeResult {
+        reader.object(|reader, key| self.0.note(reader, key, &OWN_TOOLS))
     }
 }
 
 /// Returns how often the upstream may read the prompt again for its own tools, of which the format has no limit.
 pub(super) fn tool_rounds(body: &str) -> u64 {
     // What is no list of tools, or has a field twice, may be anything to the upstream.
-    let Ok(request) = decode_json::<RequestedChatTools<'_>>(body) else {
+    let Ok(request) = decode_json::<RequestedChatTools>(body) else {
         return DEFAULT_TOOL_ROUNDS;
     };
-    let is_hosted = |tool: &DeclaredChatTool<'_>| {
-        let kind = tool.kind.map(|kind| kind.text().unwrap_or_default());
-        kind.is_some_and(|kind| !matches!(&*kind, "function" | "custom"))
-    };
     let mut tools = request.tools.iter().flatten();
-    match request.web_search_options.is_some() || tools.any(is_hosted) {
-        true => DEFAULT_TOOL_ROUNDS,
-        false => 0,
-    }
+    let is_hosted = tools.any(|tool| tool.0.is_hosted(&OWN_TOOLS));
+    shared_rounds(request.web_search_options.is_some() || is_hosted, None)
 }
 
 #[cfg(test)]
@@ -40,7 +52,16 @@ mod tests {
     #[test]
     fn rounds_are_those_of_hosted_tools() {
         for (fields, rounds) in [
-            (r#""tools":[{"type":"function"},{"type":"custom"},{}]"#, 0),
+            (
+                r#""tools":[{"type":"function","function":{}},{"type":"custom"},{"function":{}}]"#,
+                0,
+            ),
+            (r#""tools":[{}]"#, 10),
+            (r#""tools":[{"googleSearch":{}}]"#, 10),
+            (r#""tools":[{"type":"function","googleSearch":{}}]"#, 10),
+            (r#""tools":[{"type":"function","googleSearch":null}]"#, 0),
+            (r#""tools":[{"type":"function","Type":"search"}]"#, 10),
+            (r#""tools":[{"type":"function","type":"function"}]"#, 10),
             (r#""tools":[{"type":"browser_search"}]"#, 10),
             (r#""tools":[{"type":7}]"#, 10),
             (r#""web_search_options":{}"#, 10),

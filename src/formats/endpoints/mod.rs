@@ -105,7 +105,11 @@ impl PassthroughEndpoint {
         let fields = match self {
             // Its `speed` is that of the voice.
             PassthroughEndpoint::Speech => return audio::speech_findings(body),
-            PassthroughEndpoint::Completions => &completions::FIELDS,
+            PassthroughEndpoint::Completions => {
+                let findings = RequestFindings::of(body, &completions::FIELDS, USUAL_VALUES);
+                // The endpoint has no tools, but routers of models run theirs for fields of their own.
+                return findings.with_tool_rounds(body, |_| 0);
+            }
             PassthroughEndpoint::Moderations => &MODERATION_FIELDS,
             PassthroughEndpoint::Rerank => &RERANK_FIELDS,
             PassthroughEndpoint::Transcriptions | PassthroughEndpoint::Translations => {

@@ -1,32 +1,64 @@
 //! The rounds of tools that the upstream runs itself.
 
-use crate::formats::tool_rounds::{DEFAULT_TOOL_ROUNDS, decode_rounds, sum_of_rounds};
-use crate::json::{RawJson, decode_json, from_json};
+use crate::formats::tool_rounds::{
+    DEFAULT_TOOL_ROUNDS, OwnTools, ToolRunner, decode_rounds, sum_of_rounds,
+};
+use crate::json::{DecodeResult, FromJson, JsonReader, RawJson, decode_json, from_json};
 
 /// How the types of tools begin that the client runs.
-const OWN_TOOLS: [&str; 4] = ["bash_", "text_editor_", "computer_", "memory_"];
+const OWN_TYPES: [&str; 4] = ["bash_", "text_editor_", "computer_", "memory_"];
+
+const OWN_TOOLS: OwnTools = OwnTools {
+    is_own: |kind| kind == "custom" || OWN_TYPES.iter().any(|own| kind.starts_with(own)),
+    may_lack_type: true,
+    fields: &[
+        "name",
+        "description",
+        "input_schema",
+        "input_examples",
+        "cache_control",
+        "strict",
+        "defer_loading",
+        "allowed_callers",
+        "eager_input_streaming",
+        "display_width_px",
+        "display_height_px",
+        "display_number",
+        "enable_zoom",
+        "max_characters",
+    ],
+};
+
+const MAX_USES: &str = "max_uses";
 
 from_json! {
     struct RequestedMessagesTools<'a> {
-        "tools" => tools: Option<Vec<DeclaredMessagesTool<'a>>>,
+        "tools" => tools: Option<Vec<DeclaredMessagesTool>>,
         "mcp_servers" => mcp_servers: Option<RawJson<'a>>,
     }
 }
 
-from_json! {
-    struct DeclaredMessagesTool<'a> {
-        "type" => kind: Option<RawJson<'a>>,
-        "max_uses" => max_uses: Option<RawJson<'a>>,
-    }
+#[derive(Default)]
+struct DeclaredMessagesTool {
+    runner: ToolRunner,
+    has_limit: bool,
+    /// `None`: there is none, or an upstream may take another one that stands beside it.
+    max_uses: Option<u64>,
 }
 
-impl DeclaredMessagesTool<'_> {
-    fn is_hosted(&self) -> bool {
-        let Some(kind) = self.kind else {
-            return false;
-        };
-        let kind = kind.text().unwrap_or_default();
-        kind != "custom" && !OWN_TOOLS.iter().any(|own| kind.starts_with(own))
+impl<'a> FromJson<'a> for DeclaredMessagesTool {
+    fn decode(&mut self, reader: &mut JsonReader<'a>) -> DecodeResult {
+        reader.object(|reader, key| {
+            if !key.eq_ignore_ascii_case(MAX_USES) {
+                return self.runner.note(reader, key, &OWN_TOOLS);
+            }
+            let mut limit = RawJson::default();
+            limit.decode(reader)?;
+            let is_only = key == MAX_USES && !self.has_limit;
+            self.max_uses = decode_rounds(Some(limit)).filter(|_| is_only);
+            self.has_limit = true;
+            Ok(())
+        })
     }
 }
 
@@ -41,8 +73,8 @@ pub(super) fn tool_rounds(body: &str) -> u64 {
         .map(|servers| decode_json::<Vec<RawJson<'_>>>(servers.get()));
     let has_servers = servers.is_some_and(|servers| !servers.is_ok_and(|list| list.is_empty()));
     let tools = request.tools.iter().flatten();
-    let hosted = tools.filter(|tool| tool.is_hosted());
-    let limits = hosted.map(|tool| decode_rounds(tool.max_uses));
+    let hosted = tools.filter(|tool| tool.runner.is_hosted(&OWN_TOOLS));
+    let limits = hosted.map(|tool| tool.max_uses);
     sum_of_rounds(limits.chain(has_servers.then_some(None)))
 }
 
@@ -75,6 +107,18 @@ mod tests {
                 r#""tools":[{"type":"web_search_1","max_uses":1,"max_uses":9}]"#,
                 10,
             ),
+            (r#""tools":[{"type":"web_search_1","max_uses":0}]"#, 10),
+            (
+                r#""tools":[{"type":"web_search_1","max_uses":1,"Max_Uses":50}]"#,
+                10,
+            ),
+            (
+                r#""tools":[{"type":"web_search_1","Max_Uses":50,"max_uses":1}]"#,
+                10,
+            ),
+            (r#""tools":[{"googleSearch":{}}]"#, 10),
+            (r#""tools":[{"name":"f","googleSearch":{}}]"#, 10),
+            (r#""tools":[{"name":"f","Type":"web_search_1"}]"#, 10),
             (r#""tools":{"type":"web_search_20250305"}"#, 10),
             (r#""mcp_servers":[]"#, 0),
             (r#""mcp_servers":[{"type":"url"}]"#, 10),

@@ -1,7 +1,7 @@
 //! The rounds of tools that the upstream runs itself.
 
 use super::field_names::FUNCTION_DECLARATIONS;
-use crate::formats::tool_rounds::DEFAULT_TOOL_ROUNDS;
+use crate::formats::tool_rounds::shared_rounds;
 use crate::json::{DecodeResult, FromJson, JsonReader, decode_json, from_json};
 
 from_json! {
@@ -33,10 +33,7 @@ pub(super) fn tool_rounds(body: &str) -> u64 {
         let mut tools = request.tools.iter().flatten();
         tools.all(|tool| !tool.is_hosted)
     });
-    match is_own {
-        true => 0,
-        false => DEFAULT_TOOL_ROUNDS,
-    }
+    shared_rounds(!is_own, None)
 }
 
 #[cfg(test)]

@@ -82,6 +82,12 @@ const KNOWN_INPUT: KnownFields = KnownFields {
     ],
     wanted: DEARER_FIELDS,
     stored: Some(("reasoning", "encrypted_content")),
+    referring: &[
+        "previous_response_id",
+        "conversation",
+        "context_management",
+        "prompt",
+    ],
     prompting: &["tools", "text"],
     base: Some(&TEXT_INPUT),
     ..NO_FIELDS

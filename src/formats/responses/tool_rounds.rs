@@ -1,44 +1,72 @@
 //! The rounds of tools that the upstream runs itself.
 
-use crate::formats::tool_rounds::{DEFAULT_TOOL_ROUNDS, decode_rounds};
-use crate::json::{Present, RawJson, decode_json, from_json};
+use crate::formats::tool_rounds::{
+    DEFAULT_TOOL_ROUNDS, OwnTools, ToolRunner, decode_rounds, shared_rounds,
+};
+use crate::json::{DecodeResult, FromJson, JsonReader, Present, RawJson, decode_json, from_json};
 
-/// The types of tools that the client runs.
-const OWN_TOOLS: [&str; 6] = [
+/// The types of tools that the client runs; a namespace has such.
+const OWN_TYPES: [&str; 7] = [
     "function",
     "custom",
     "local_shell",
     "computer_use_preview",
     "computer",
     "apply_patch",
+    "namespace",
 ];
+
+const OWN_TOOLS: OwnTools = OwnTools {
+    is_own: |kind| OWN_TYPES.contains(&kind),
+    may_lack_type: false,
+    fields: &[
+        "name",
+        "description",
+        "parameters",
+        "strict",
+        "format",
+        "output_schema",
+        "defer_loading",
+        "display_width",
+        "display_height",
+        "environment",
+    ],
+};
 
 from_json! {
     struct RequestedResponsesTools<'a> {
-        "tools" => tools: Option<Vec<DeclaredResponsesTool<'a>>>,
+        "tools" => tools: Option<Vec<DeclaredResponsesTool>>,
         "max_tool_calls" => max_tool_calls: Option<RawJson<'a>>,
         /// A stored prompt may have tools.
         "prompt" => prompt: Option<Present>,
     }
 }
 
-from_json! {
-    struct DeclaredResponsesTool<'a> {
-        "type" => kind: Option<RawJson<'a>>,
-        /// Of a namespace.
-        "tools" => tools: Option<Vec<DeclaredResponsesTool<'a>>>,
+#[derive(Default)]
+struct DeclaredResponsesTool {
+    runner: ToolRunner,
+    /// One of the tools of a namespace is the upstream's.
+    has_hosted: bool,
+}
+
+impl<'a> FromJson<'a> for DeclaredResponsesTool {
+    fn decode(&mut self, reader: &mut JsonReader<'a>) -> DecodeResult {
+        reader.object(|reader, key| {
+            if key != "tools" {
+                return self.runner.note(reader, key, &OWN_TOOLS);
+            }
+            let mut tools: Option<Vec<DeclaredResponsesTool>> = None;
+            tools.decode(reader)?;
+            let mut tools = tools.iter().flatten();
+            self.has_hosted |= tools.any(DeclaredResponsesTool::is_hosted);
+            Ok(())
+        })
     }
 }
 
-impl DeclaredResponsesTool<'_> {
+impl DeclaredResponsesTool {
     fn is_hosted(&self) -> bool {
-        let kind = self.kind.and_then(RawJson::text).unwrap_or_default();
-        match &self.tools {
-            Some(tools) if kind == "namespace" => {
-                tools.iter().any(DeclaredResponsesTool::is_hosted)
-            }
-            _ => !OWN_TOOLS.contains(&&*kind),
-        }
+        self.has_hosted || self.runner.is_hosted(&OWN_TOOLS)
     }
 }
 
@@ -49,10 +77,8 @@ pub(super) fn tool_rounds(body: &str) -> u64 {
         return DEFAULT_TOOL_ROUNDS;
     };
     let mut tools = request.tools.iter().flatten();
-    match request.prompt.is_some() || tools.any(DeclaredResponsesTool::is_hosted) {
-        true => decode_rounds(request.max_tool_calls).unwrap_or(DEFAULT_TOOL_ROUNDS),
-        false => 0,
-    }
+    let is_hosted = request.prompt.is_some() || tools.any(DeclaredResponsesTool::is_hosted);
+    shared_rounds(is_hosted, decode_rounds(request.max_tool_calls))
 }
 
 #[cfg(test)]
@@ -82,6 +108,15 @@ mod tests {
                 r#""tools":[{"type":"namespace","tools":[{"type":"mcp"}]}]"#,
                 10,
             ),
+            (
+                r#""tools":[{"type":"namespace","Tools":[{"type":"mcp"}]}]"#,
+                10,
+            ),
+            (
+                r#""tools":[{"type":"function","tools":[{"type":"mcp"}]}]"#,
+                10,
+            ),
+            (r#""tools":[{"type":"mcp"}],"max_tool_calls":0"#, 10),
             (r#""prompt":{"id":"pmpt_1"}"#, 10),
             (r#""tools":[{}]"#, 10),
         ] {

@@ -127,6 +127,7 @@ async fn images_are_reserved_by_their_size_and_their_number() {
             let asked = asked.bearer_auth(format!("key-{cap}-of-a-person"));
             let response = send(asked.json(&body)).await;
             assert_eq!(response.status, status, "{cap} {body}: {}", response.text());
+            assert_eq!(response.text().contains("a smaller `size`"), status == 429);
         }
     }
 }

@@ -77,6 +77,43 @@ async fn each_round_of_hosted_tools_is_reserved() {
             json!({"tools": [{"type": "local_shell"}]}),
             0,
         ),
+        // What the gateway does not know may start tools, but is not translated.
+        ("chat", "chat", json!({"plugins": [{"id": "web"}]}), 10),
+        (
+            "chat",
+            "chat",
+            json!({"search_parameters": {"mode": "on"}}),
+            10,
+        ),
+        ("chat", "chat", json!({"enable_search": true}), 10),
+        ("chat", "chat", json!({"Web_Search_Options": {}}), 10),
+        ("chat", "chat", json!({"tools": [{"googleSearch": {}}]}), 10),
+        ("chat", "messages", json!({"plugins": [{"id": "web"}]}), 0),
+        ("messages", "messages", search(json!(0)), 10),
+        (
+            "messages",
+            "messages",
+            json!({"tools": [{"type": "web_search_20250305", "name": "web_search", "max_uses": 1, "Max_Uses": 50}]}),
+            10,
+        ),
+        (
+            "responses",
+            "responses",
+            json!({"Tools": [{"type": "web_search"}]}),
+            10,
+        ),
+        (
+            "responses",
+            "responses",
+            json!({"tools": [{"type": "web_search"}], "max_tool_calls": 0}),
+            10,
+        ),
+        (
+            "responses",
+            "responses",
+            json!({"tools": [{"type": "namespace", "name": "n", "Tools": [{"type": "mcp"}]}]}),
+            10,
+        ),
     ] {
         let model = format!("small-{upstream}");
         let response = ask(&gateway, client, &model, "key-capped", &more).await;
