@@ -17,7 +17,7 @@ use super::store_session::{StoreSession, plain_table};
 use super::time_argument::{Direction, parse_time};
 use crate::config::{KeyConfig, Reset, StorePart, key_name, model_glob};
 use crate::model::{Money, Spending};
-use crate::runtime::config_key_id;
+use crate::runtime::{config_key_id, in_period};
 use crate::store::{KeyChange, StoredKey};
 
 /// The argument for no limit.
@@ -279,11 +279,7 @@ fn serialize_amount<S: Serializer>(amount: &Option<Money>, out: S) -> Result<S::
 impl<'a> KeyRow<'a> {
     fn new(key: &'a KeyConfig, source: &'static str, spent: Option<&Spending>) -> KeyRow<'a> {
         let spent = spent.copied().unwrap_or_default();
-        let spent = match key.reset {
-            Reset::Never => spent.total,
-            Reset::Monthly => spent.month,
-            Reset::Daily => spent.day,
-        };
+        let spent = in_period(&spent, key.reset);
         KeyRow {
             name: &key.name,
             source,

@@ -75,7 +75,7 @@ impl<'a> AccessLogLine<'a> {
             attempts: ctx.route.tried(),
             status: ctx.response.status(),
             stream: ctx.route.is_stream(),
-            fault: ctx.response.error_kind().map(ApiErrorKind::name),
+            fault: ctx.error_kind().map(ApiErrorKind::name),
             input_tokens: usage.map(|usage| usage.input),
             cached_tokens: usage.map(|usage| usage.cached),
             output_tokens: usage.map(|usage| usage.output),

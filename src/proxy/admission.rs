@@ -75,6 +75,9 @@ impl Gateway {
             }
         };
         ctx.client.set_key(key.clone());
+        if let Some(spans) = &mut ctx.spans {
+            spans.trust_client();
+        }
         listener::set_owner(&key.share);
         if !matches!(endpoint, Endpoint::Model { .. }) {
             let shared = self.shared_limits.as_deref();
@@ -149,6 +152,7 @@ const fn reads_what_is_stored(endpoint: &Endpoint) -> bool {
             | Endpoint::ImageTasks(_)
             | Endpoint::ImageFile(_)
             | Endpoint::OwnRequest(_)
+            | Endpoint::OwnKey
     )
 }
 

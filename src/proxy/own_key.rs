@@ -1,12 +1,15 @@
 //! `GET /api/key`: what a key may spend, has spent and has left, for whoever holds it.
 
+use std::collections::HashMap;
+
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::context::RequestContext;
-use crate::model::{ApiError, ApiErrorKind, Money};
-use crate::runtime::{Key, period_end};
+use super::gateway::Gateway;
+use crate::model::{ApiError, ApiErrorKind, Money, Spending};
+use crate::runtime::{Key, in_period, period_end};
 
 #[derive(Serialize)]
 struct OwnKey<'a> {
@@ -31,18 +34,34 @@ struct OwnLimits {
     concurrency: Option<u64>,
 }
 
-/// The body of the response, for the key of the request.
-pub(super) fn describe(ctx: &RequestContext) -> Result<Vec<u8>, ApiError> {
-    let failed = || ApiError::new(ApiErrorKind::Internal, "the gateway failed");
-    let key = ctx.client.key().ok_or_else(failed)?;
-    let described = OwnKey::of(key, Timestamp::now());
-    serde_json::to_vec(&described).map_err(|_| failed())
+impl Gateway {
+    /// The body of the response, for the key of the request. Other processes may have spent of the same cap: the store knows.
+    pub(super) async fn own_key(&self, ctx: &RequestContext) -> Result<Vec<u8>, ApiError> {
+        let failed = || ApiError::new(ApiErrorKind::Internal, "the gateway failed");
+        let key = ctx.client.key().ok_or_else(failed)?;
+        let now = Timestamp::now();
+        let recorded = match &self.store {
+            Some(store) => {
+                // Nothing is subtracted of what was recorded until now.
+                let spending = store.spending(Some(&key.id), Timestamp::MAX, now);
+                // A store that is away leaves what this process knows.
+                store.query(&key.id, spending).await.unwrap_or_default()
+            }
+            None => HashMap::new(),
+        };
+        let recorded = recorded.get(&*key.id).copied().unwrap_or_default();
+        let described = OwnKey::of(key, &recorded, now);
+        serde_json::to_vec(&described).map_err(|_| failed())
+    }
 }
 
 impl OwnKey<'_> {
-    fn of(key: &Key, now: Timestamp) -> OwnKey<'_> {
+    fn of<'k>(key: &'k Key, recorded: &Spending, now: Timestamp) -> OwnKey<'k> {
         let reset = key.cap.map_or_else(Default::default, |cap| cap.reset);
-        let spent = key.account.spent(reset, now);
+        let spent = key
+            .account
+            .spent(reset, now)
+            .max(in_period(recorded, reset));
         let held = key.account.reserved();
         let left = key.cap.map(|cap| {
             let left = cap.amount.saturating_sub(spent);

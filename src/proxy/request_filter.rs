@@ -13,7 +13,7 @@ use super::gateway::Gateway;
 use super::plain_body::{add_missing, take_headers, to_plain_body};
 use super::request_body;
 use super::{
-    admission, billing, cloud_path, cors, image_tasks, large_body, local, model_suffix, own_key,
+    admission, billing, cloud_path, cors, image_tasks, large_body, local, model_suffix,
     request_framing,
 };
 use crate::access;
@@ -146,7 +146,10 @@ impl Gateway {
                 let answered = Box::pin(self.stored_response(ctx, *action, id, query)).await;
                 answered.map(|body| (200, body))
             }
-            Endpoint::OwnKey => own_key::describe(ctx).map(|body| (200, body.into())),
+            Endpoint::OwnKey => {
+                let answered = Box::pin(self.own_key(ctx)).await;
+                answered.map(|body| (200, body.into()))
+            }
             Endpoint::OwnRequest(id) => {
                 let answered = Box::pin(self.own_request(ctx, id)).await;
                 answered.map(|body| (200, body.into()))

@@ -18,6 +18,9 @@ const HAS_REMOTE_FLAG: u32 = 0x100;
 const IS_REMOTE: u32 = 0x200;
 const IS_SAMPLED: u32 = 1;
 
+/// How many bytes of a path a span has.
+const MAX_PATH: usize = 1024;
+
 /// Room for the attributes that most spans have.
 const ATTRIBUTES: usize = 18;
 
@@ -25,8 +28,13 @@ impl Gateway {
     /// Finds the trace of a request, or begins one.
     pub(super) fn start_trace(&self, session: &Session, ctx: &mut RequestContext) {
         if let Some(telemetry) = &self.telemetry {
-            let context = telemetry.start(&session.req_header().headers);
-            ctx.spans = Some(Box::new(RequestSpans::new(context)));
+            let mut context = telemetry.start(&session.req_header().headers);
+            let is_asked = context.is_sampled;
+            // Whoever sends a header is not known yet.
+            if context.parent.is_some() {
+                context.is_sampled = telemetry.samples_request(&context);
+            }
+            ctx.spans = Some(Box::new(RequestSpans::new(context, is_asked)));
         }
     }
 
@@ -40,7 +48,8 @@ impl Gateway {
         if let (Some(telemetry), Some(spans)) = (&self.telemetry, &ctx.spans)
             && spans.context.is_sampled
         {
-            telemetry.record(request_spans(session, ctx, spans, cost));
+            let owner = ctx.client.key().map(|key| &key.share);
+            telemetry.record(owner, request_spans(session, ctx, spans, cost));
         }
     }
 }
@@ -76,13 +85,14 @@ fn request_span(
 ) -> Span {
     let header = session.req_header();
     let status = ctx.response.status();
-    let error = error_type(
-        ctx.response.error_kind().or_else(|| passed_error(ctx)),
-        status,
-    );
+    let error = error_type(ctx.error_kind(), status);
     let mut attributes = Attributes::with_capacity(ATTRIBUTES);
     attributes.text(gen_ai::HTTP_REQUEST_METHOD, header.method.as_str());
-    attributes.text(gen_ai::URL_PATH, header.uri.path());
+    let path = header.uri.path();
+    attributes.text(
+        gen_ai::URL_PATH,
+        &path[..path.floor_char_boundary(MAX_PATH)],
+    );
     attributes.integer(gen_ai::HTTP_RESPONSE_STATUS_CODE, status.into());
     let client = client_address(session).map(|address| address.to_string());
     attributes.known_text(gen_ai::CLIENT_ADDRESS, client);
@@ -197,15 +207,6 @@ fn span(
         flags: IS_SAMPLED | HAS_REMOTE_FLAG,
         ..Span::default()
     }
-}
-
-/// The error that the last upstream has sent inside a stream, where it passed to the client as it was.
-fn passed_error(ctx: &RequestContext) -> Option<ApiErrorKind> {
-    let spans = ctx
-        .spans
-        .as_ref()
-        .filter(|_| ctx.route.current().is_some())?;
-    spans.attempts.last()?.error
 }
 
 /// The class of an error: its kind, or the status where there is none, as for a client that has left.

@@ -308,7 +308,8 @@ impl Ledger {
     }
 }
 
-fn in_period(spending: &Spending, reset: Reset) -> Money {
+/// Returns what was spent in the period of a cap.
+pub fn in_period(spending: &Spending, reset: Reset) -> Money {
     match reset {
         Reset::Never => spending.total,
         Reset::Monthly => spending.month,

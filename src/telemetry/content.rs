@@ -102,15 +102,12 @@ impl Budget {
                 // Arguments that were cut, and those of custom tools, are no JSON.
                 let arguments =
                     serde_json::from_str(&arguments).unwrap_or(Value::String(arguments));
-                json!({"type": "tool_call", "id": call.id, "name": call.name, "arguments": arguments})
+                let (id, name) = (self.cut_known(call.id.as_deref()), self.cut(&call.name));
+                json!({"type": "tool_call", "id": id, "name": name, "arguments": arguments})
             }
             PartKind::Result(result) => {
-                let texts = result.parts.iter().filter_map(|part| match &part.kind {
-                    PartKind::Text(text) => Some(&**text),
-                    _ => None,
-                });
-                let text = texts.collect::<Vec<_>>().join("\n");
-                json!({"type": "tool_call_response", "id": result.id, "response": self.cut(&text)})
+                let id = self.cut_known(result.id.as_deref());
+                json!({"type": "tool_call_response", "id": id, "response": self.cut_result(&result.parts)})
             }
             PartKind::Media(media) => self.media(media),
         }
@@ -118,7 +115,8 @@ impl Budget {
 
     /// Media without its bytes.
     fn media(&mut self, media: &Media<'_>) -> Value {
-        let modality = media.mime.split('/').next().unwrap_or_default();
+        let mime = self.cut(&media.mime);
+        let modality = mime.split('/').next().unwrap_or_default();
         match &media.source {
             Source::Url(url) => {
                 // The query may hold a signature.
@@ -128,8 +126,31 @@ impl Budget {
             Source::File(id) => {
                 json!({"type": "file", "modality": modality, "file_id": self.cut(id)})
             }
-            _ => json!({"type": "blob", "modality": modality, "mime_type": media.mime}),
+            _ => json!({"type": "blob", "modality": modality, "mime_type": mime}),
         }
+    }
+
+    fn cut_known(&mut self, text: Option<&str>) -> Option<String> {
+        text.map(|text| self.cut(text))
+    }
+
+    /// As much of the texts of a result as fits, each in lines of its own.
+    fn cut_result(&mut self, parts: &[Part<'_>]) -> String {
+        let texts = parts.iter().filter_map(|part| match &part.kind {
+            PartKind::Text(text) => Some(&**text),
+            _ => None,
+        });
+        let mut written = String::new();
+        for (number, text) in texts.enumerate() {
+            if number > 0 {
+                written.push('\n');
+            }
+            written += &self.cut(text);
+            if self.text == 0 {
+                break;
+            }
+        }
+        written
     }
 
     /// As much of a text as fits.
@@ -141,5 +162,36 @@ impl Budget {
         let end = text.floor_char_boundary(self.text);
         self.text = 0;
         format!("{}…", &text[..end])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::RequestHead;
+    use crate::model::{Format, Losses};
+
+    #[test]
+    fn names_ids_and_media_types_are_cut_like_text() {
+        let long = "x".repeat(1 << 20);
+        let bodies = [
+            json!({"model": "m", "messages": [{"role": "assistant", "tool_calls": [
+                {"id": long, "type": "function", "function": {"name": "f", "arguments": "{}"}}]},
+                {"role": "tool", "tool_call_id": long, "content": long}]}),
+            json!({"model": "m", "messages": [{"role": "assistant", "tool_calls": [
+                {"id": "c", "type": "function", "function": {"name": long, "arguments": "{}"}}]},
+                {"role": "tool", "tool_call_id": "c", "content": [{"type": "text", "text": long}, {"type": "text", "text": long}]}]}),
+            json!({"model": "m", "messages": [{"role": "user", "content": [
+                {"type": "image_url", "image_url": {"url": format!("data:image/{long};base64,aGk=")}}]}]}),
+        ];
+        for body in bodies {
+            let body = body.to_string();
+            let codec = Format::Chat.codec();
+            let head = RequestHead::default();
+            let request = codec.decode_request(&head, body.as_bytes(), &mut Losses::default());
+            let request = request.expect("a request");
+            let messages = input_messages(&request).expect("messages");
+            assert!(messages.len() < 2 * MAX_TEXT, "{}", messages.len());
+        }
     }
 }

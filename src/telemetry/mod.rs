@@ -24,6 +24,7 @@ use span_queue::SpanQueue;
 
 use crate::config::TelemetryConfig;
 use crate::metrics::{Metrics, SpanOutcome};
+use crate::runtime::OwnerShare;
 
 /// Decides which requests are traced, and takes their spans. Its clones share one queue.
 #[derive(Clone)]
@@ -53,7 +54,7 @@ impl Telemetry {
         (telemetry, exporter)
     }
 
-    /// Continues the trace of a client, or begins one. A client decides whether its own trace is sampled.
+    /// Continues the trace of a client, or begins one. A client with a right key decides whether its own trace is sampled.
     pub fn start(&self, headers: &HeaderMap) -> TraceContext {
         let of_client = headers.contains_key(TRACEPARENT);
         let of_client = of_client.then(|| TraceContext::of_client(headers));
@@ -64,14 +65,21 @@ impl Telemetry {
         })
     }
 
+    /// Tells whether one of the requests of nobody that ask for it is sampled: a client chooses the id of its trace.
+    pub fn samples_request(&self, context: &TraceContext) -> bool {
+        let mut id = TraceId::default();
+        id[8..].copy_from_slice(&context.span_id);
+        context.is_sampled && self.sampler.samples(&id)
+    }
+
     /// Whether spans hold what is asked and answered.
     pub const fn keeps_content(&self) -> bool {
         self.keeps_content
     }
 
     /// Takes the spans of a request that has ended. Where too many wait they are lost, and counted.
-    pub fn record(&self, spans: Vec<Span>) {
-        self.queue.push(spans);
+    pub fn record(&self, owner: Option<&Arc<OwnerShare>>, spans: Vec<Span>) {
+        self.queue.push(owner, spans);
     }
 
     /// Returns when all spans so far are sent or given up, or when the time is over.

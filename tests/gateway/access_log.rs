@@ -1,8 +1,8 @@
 //! The access log: one line of JSON per request, with its usage and without its content.
 
 use omniglot_test_support::{
-    FORMATS, Gateway, Http1Connection, KEY, Mock, Stderr, every_format_config, free_address,
-    http1_post, new_client, request, wait_until,
+    FORMATS, Gateway, Http1Connection, KEY, Mock, RecordingServer, Stderr, every_format_config,
+    free_address, http1_post, new_client, request, single_upstream_config, wait_until,
 };
 use serde_json::Value;
 
@@ -214,6 +214,25 @@ async fn a_failover_is_one_line_with_the_upstream_that_served_it() {
         ];
         assert_fields(line_of(&lines, &id), &expected);
     }
+}
+
+/// The status is that of the stream's beginning: what went wrong is in the field of the error alone.
+#[tokio::test]
+async fn an_error_that_passes_inside_a_stream_is_logged() {
+    let events = "data: {\"id\":\"c\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"m\",\
+                  \"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"hi\"}}]}\n\n\
+                  data: {\"error\":{\"message\":\"busy\",\"type\":\"server_error\",\"code\":503}}\n\n";
+    let upstream =
+        RecordingServer::start(move |_, _| (200, "text/event-stream", events.to_owned()));
+    let url = upstream.url("/v1");
+    let config = single_upstream_config("access_log: json", &format!("base_url: \"{url}\""));
+    let gateway = Gateway::start(&config);
+    let (path, body) = request("chat", "m", "canary", true);
+    let (status, id) = send_request(&gateway, KEY, &path, &body).await;
+    assert_eq!(status, 200);
+    let lines = lines(gateway);
+    let line = line_of(&lines, &id);
+    assert!(line["fault"].is_string(), "{line}");
 }
 
 #[tokio::test]

@@ -243,6 +243,28 @@ async fn what_is_not_sampled_is_not_exported_and_upstreams_are_told() {
     assert_eq!(spans_of(gateway, &receiver).await, []);
 }
 
+/// A client that nobody knows does not decide what is exported, nor how much of it.
+#[tokio::test]
+async fn the_sampled_flag_counts_with_a_right_key_alone() {
+    let (mock, receiver) = (Mock::start(), OtlpReceiver::start().await);
+    let config = every_format_config(mock.address);
+    let gateway = Gateway::start(&traced(&config, &receiver, ", sample: 0"));
+    let parent = format!("00-{TRACE}-{CLIENT_SPAN}-01");
+    let path = format!("/v1/models/{}", "x".repeat(4000));
+    for key in ["", "wrong", KEY] {
+        let asked = new_client().get(gateway.url(&path)).bearer_auth(key);
+        let asked = asked.header("traceparent", &parent);
+        let status = asked.send().await.expect("an answer").status();
+        assert_eq!(status == 401, key != KEY, "{key}: {status}");
+    }
+    let spans = spans_of(gateway, &receiver).await;
+    let [only] = &spans[..] else {
+        panic!("that with the key: {spans:?}");
+    };
+    let path = attributes(&only.attributes)["url.path"].clone();
+    assert_eq!(path.as_str().expect("a path").len(), 1024);
+}
+
 #[tokio::test]
 async fn content_is_in_spans_only_if_it_is_switched_on() {
     let (mock, receiver) = (Mock::start(), OtlpReceiver::start().await);

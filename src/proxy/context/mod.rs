@@ -126,10 +126,18 @@ impl RequestContext {
         if let Some(translator) = &self.response.translator {
             let observer = translator.observer();
             span.response = AttemptResponse::new(observer);
-            // An error that passes to the client in a stream of its own format.
             let passed = observer.api_error.as_ref().map(|error| error.kind);
             span.error = span.error.or(passed);
         }
+    }
+
+    /// The error that the client got, also one that has passed to it inside a stream of its own format.
+    pub(in crate::proxy) fn error_kind(&self) -> Option<ApiErrorKind> {
+        let translator = self.response.translator.as_ref();
+        let translator = translator.filter(|_| self.route.current().is_some());
+        let passed = || translator?.observer().api_error.as_ref();
+        let own = self.response.error_kind();
+        own.or_else(|| passed().map(|error| error.kind))
     }
 
     /// Whether the request is traced, so that details of its response are kept.

@@ -13,6 +13,8 @@ use crate::telemetry::{SpanId, TRACEPARENT, TRACESTATE, TraceContext, new_span_i
 /// The trace of a request. Of one that is not sampled only the ids are known, which upstreams are told.
 pub(in crate::proxy) struct RequestSpans {
     pub(in crate::proxy) context: TraceContext,
+    /// The client wants its trace to be sampled.
+    is_asked: bool,
     pub(in crate::proxy) attempts: Vec<AttemptSpan>,
     /// `None`: content is not kept.
     pub(in crate::proxy) content: Option<Box<SpanContent>>,
@@ -58,12 +60,18 @@ impl AttemptResponse {
 }
 
 impl RequestSpans {
-    pub(in crate::proxy) const fn new(context: TraceContext) -> RequestSpans {
+    pub(in crate::proxy) const fn new(context: TraceContext, is_asked: bool) -> RequestSpans {
         RequestSpans {
             context,
+            is_asked,
             attempts: Vec::new(),
             content: None,
         }
+    }
+
+    /// Notes that the client has a right key, and may have its trace sampled.
+    pub(in crate::proxy) const fn trust_client(&mut self) {
+        self.context.is_sampled = self.is_asked;
     }
 
     pub(super) fn start_attempt(&mut self, attempt: Option<&Attempt>) {

@@ -44,6 +44,36 @@ async fn send_request(
     .await
 }
 
+/// Several processes may spend of one cap: each tells what all of them have spent, as far as it is recorded.
+#[tokio::test]
+async fn a_key_sees_what_another_process_has_spent() {
+    let (mock, directory) = (Mock::start(), tempfile::tempdir().expect("a directory"));
+    let path = directory.path().display();
+    let keys = capped(&[("capped", "spending_cap: 1")]);
+    let [spending, watching] = ["one", "two"].map(|name| {
+        let config = config(mock.address, &keys, MODELS);
+        Gateway::start(&format!(
+            "{config}store: \"sqlite:{path}/store.db\"\njournal: {{path: \"{path}/{name}\"}}\n"
+        ))
+    });
+    let own_key = async || {
+        let asked = client()
+            .get(watching.url("/api/key"))
+            .bearer_auth("key-capped");
+        let own = send(asked).await;
+        assert_eq!(own.status, 200, "{}", own.text());
+        own.json()
+    };
+    assert_eq!(own_key().await["spent"].to_string(), "0");
+    let paid = send_request(&spending, "chat", "capped", "m", 900).await;
+    assert_eq!(paid.status, 200, "{}", paid.text());
+    wait_until("it is recorded", async || {
+        own_key().await["spent"].to_string() == "0.9"
+    })
+    .await;
+    assert_eq!(own_key().await["left"].to_string(), "0.1");
+}
+
 /// An upstream that thinks within a budget is asked for as much as was reserved, not for the budget on top of it.
 #[tokio::test]
 async fn a_budget_for_reasoning_does_not_exceed_what_was_reserved() {
