@@ -14,6 +14,7 @@ mod service_listener;
 mod service_manager;
 mod signals;
 mod store_service;
+mod system_certificates;
 mod telemetry_service;
 mod upgrade;
 mod web_service;
@@ -93,6 +94,7 @@ pub struct StartOptions {
 /// Serves until a signal ends the process.
 pub fn run(start: StartOptions) -> Result<()> {
     let (signals, handover) = (Signals::install()?, Handover::from_environment());
+    system_certificates::check()?;
     let settings = start.config.server.clone();
     if !handover.has_predecessor() {
         check_addresses(&settings.listen)?;

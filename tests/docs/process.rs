@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use omniglot_test_support::DemoPorts;
 
 /// Long enough that only a hang reaches it.
 pub const TIMEOUT: Duration = Duration::from_secs(60);
@@ -88,17 +89,13 @@ pub fn is_open(address: SocketAddr) -> bool {
 /// The gateway that the commands of a page talk to, on the ports that the pages name.
 pub struct Demo {
     process: Process,
-    /// Held while a test uses ports 8080 and 8081 of this machine.
-    _lock: File,
+    _ports: DemoPorts,
 }
 
 impl Demo {
     /// Starts it in a folder without a config, by a script where one is given, and waits until it takes requests.
     pub fn start(script: Option<&Path>, folder: &Path) -> Demo {
-        let path = std::env::temp_dir().join("omniglot-demo-test.lock");
-        let lock = File::options().create(true).append(true).open(path);
-        let lock = lock.expect("a file to lock");
-        lock.lock().expect("the lock");
+        let ports = DemoPorts::lock();
         let end = Instant::now() + TIMEOUT;
         loop {
             let mut command = script.map_or_else(omniglot, Command::new);
@@ -108,8 +105,10 @@ impl Demo {
             while !process.has_ended() {
                 let is_ready = process.output().contains(READY);
                 if is_ready {
-                    let _lock = lock;
-                    return Demo { process, _lock };
+                    return Demo {
+                        process,
+                        _ports: ports,
+                    };
                 }
                 std::thread::sleep(Duration::from_millis(20));
             }

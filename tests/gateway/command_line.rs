@@ -324,6 +324,21 @@ fn a_port_in_use_exits_1_and_says_which_setting_to_change() {
     assert!(message.stderr.contains("--listen"), "{}", message.stderr);
 }
 
+/// pingora reads them for the certificates of upstreams, and would panic.
+#[test]
+fn certificates_of_the_environment_that_cannot_be_read_exit_1_and_are_named() {
+    let config = write_config(GOOD);
+    for name in ["SSL_CERT_FILE", "SSL_CERT_DIR"] {
+        let mut command = omniglot();
+        let command = with_file(&mut command, "run", &config.file);
+        let output = run_command(command.env(name, "/nowhere/certificates"));
+        assert_eq!(output.code, Some(1), "{}", output.stderr);
+        let message = format!("{name} is /nowhere/certificates, which cannot be read; set it to ");
+        assert!(output.stderr.contains(&message), "{}", output.stderr);
+        assert!(output.stderr.contains("or unset it"), "{}", output.stderr);
+    }
+}
+
 #[test]
 fn invalid_tls_files_exit_2_and_are_named() {
     let pair = || rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a pair");

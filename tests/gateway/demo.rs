@@ -1,24 +1,16 @@
 //! The embedded demo, started in an empty directory and tried with the command that it prints.
 
-use std::fs::File;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
-use omniglot_test_support::{FORMATS, Process, Stderr, TIMEOUT, new_client, omniglot, request};
+use omniglot_test_support::{
+    DemoPorts, FORMATS, Process, Stderr, TIMEOUT, new_client, omniglot, request,
+};
 use serde_json::Value;
 
 const DEMO: &str = "http://127.0.0.1:8080";
 const ADMIN: &str = "http://127.0.0.1:8081";
 const DEMO_KEY: &str = "omniglot-demo-key";
-
-/// Held while this machine's ports 8080 to 8082 are used by a test.
-fn lock() -> File {
-    let path = std::env::temp_dir().join("omniglot-demo-test.lock");
-    let file = File::options().create(true).append(true).open(path);
-    let file = file.expect("a file to lock");
-    file.lock().expect("the lock");
-    file
-}
 
 /// Starts the demo. Its ports are fixed, and another test may need a moment to release them.
 fn start(command: impl Fn() -> Command) -> (Process, Stderr) {
@@ -60,7 +52,7 @@ fn printed_curl(process: &mut Process, stderr: &Stderr) -> String {
 
 #[tokio::test]
 async fn the_demo_serves_the_curl_it_prints_and_every_format() {
-    let _lock = lock();
+    let _ports = DemoPorts::lock();
     let directory = tempfile::tempdir().expect("an empty directory");
     let command = || {
         let mut command = omniglot();

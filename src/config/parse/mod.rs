@@ -6,6 +6,7 @@ mod azure_auth;
 mod console;
 mod endpoints;
 mod google_auth;
+mod headers;
 mod identity;
 mod images;
 mod journal;

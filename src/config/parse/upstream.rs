@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::endpoints::{self, Endpoints, preset_auth};
+use super::headers;
 use super::request_shape;
 use super::template_values::TemplateValues;
 use super::{auth, tls};
@@ -102,7 +103,10 @@ fn parse(
     });
     values.warn_of_unused(reader);
     let headers = table.take("headers");
-    let headers = headers.map(|field| parse_headers(reader, field, auth.as_ref()));
+    let headers = headers.map(|field| {
+        let warning = |name: &str| beside_auth(name, auth.as_ref()?);
+        headers::parse(reader, field, warning)
+    });
     let headers = with_preset_headers(headers.unwrap_or_default(), provider);
     let timeouts = table.take("timeouts");
     let timeouts = timeouts.and_then(|field| parse_timeouts(reader, field));
@@ -247,41 +251,6 @@ fn parse_concurrency(reader: &mut ConfigReader, table: &mut ConfigTable) -> Conc
         queue: queue.map_or(DEFAULT_QUEUE, |queue| queue.value),
         queue_timeout: queue_timeout.map_or(DEFAULT_QUEUE_TIMEOUT, |timeout| timeout.value),
     }
-}
-
-fn parse_headers(
-    reader: &mut ConfigReader,
-    field: ConfigField,
-    auth: Option<&Auth>,
-) -> Vec<(String, String)> {
-    let Some(mut table) = reader.table("headers", field) else {
-        return Vec::new();
-    };
-    let mut headers: Vec<(String, String)> = Vec::new();
-    for (key, node) in table.take_rest() {
-        let name = match values::header_name(&key.name) {
-            Ok(name) => name,
-            Err(expected) => {
-                let message = format!("{:?} must be {expected}", key.name);
-                reader.problems.add(key.position, message);
-                continue;
-            }
-        };
-        if headers.iter().any(|(earlier, _)| *earlier == name) {
-            let message = format!("duplicate header {:?}; keep one of them", key.name);
-            reader.problems.add(key.position, message);
-        }
-        if let Some(message) = auth.and_then(|auth| beside_auth(&name, auth)) {
-            reader.warnings.add(key.position, message);
-        }
-        let field = ConfigField {
-            name: &key.name,
-            node,
-        };
-        let value = reader.hidden(field, values::header_value);
-        headers.extend(value.map(|value| (name, value.value)));
-    }
-    headers
 }
 
 /// The warning for a header that replaces the credentials of `auth`, or is sent beside them.

@@ -5,6 +5,7 @@
 mod config;
 mod connect_proxy;
 mod database;
+mod demo_ports;
 mod gateway;
 mod http1;
 mod mock;
@@ -24,6 +25,7 @@ mod wait;
 pub use config::{FORMATS, KEY, every_format_config, single_upstream_config};
 pub use connect_proxy::ConnectProxy;
 pub use database::Database;
+pub use demo_ports::DemoPorts;
 pub use gateway::Gateway;
 pub use http1::{
     Http1Connection, Http1Message, Http1Upstream, find_bytes, http1_post, http1_post_head,
