@@ -87,6 +87,13 @@ impl FieldFinding {
         note(&mut self.has_text, has_text(reader));
     }
 
+    /// The same of a field that is nothing but a text.
+    fn note_text(&mut self, reader: &mut JsonReader<'_>) {
+        let is_text = reader.peek() == Some(b'"');
+        self.note(reader);
+        self.has_text = self.has_text.map(|has_text| has_text && is_text);
+    }
+
     fn is_written(self) -> bool {
         self.is_written == Some(true)
     }
@@ -175,7 +182,7 @@ impl ItemFindings<'_> {
             "content" => self.content.note(reader),
             "encrypted_content" => self.encrypted_content.note(reader),
             "summary" => self.summary.note(reader),
-            "result" => self.result.note(reader),
+            "result" => self.result.note_text(reader),
             "results" => self.results.note(reader),
             "name" => self.name.note(reader),
             "output" => self.output.note(reader),
