@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,8 +14,8 @@ use uuid::Uuid;
 
 use super::output;
 use crate::score::{
-    Driver, PeerGateway, Scenario, ScoreCount, Scorecard, ScoredGateway, StrictUpstream,
-    WireFormat, measure,
+    Driver, PeerGateway, PublishedGateway, PublishedResult, Scenario, ScoreCount, Scorecard,
+    ScoredGateway, StrictUpstream, WireFormat, measure, page,
 };
 
 const DEFAULT_UPSTREAM: &str = "127.0.0.1:9099";
@@ -52,6 +52,12 @@ pub(super) struct ScoreOptions {
     /// Also write a page with the results to this file
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Also write what was found into this file of published results, beside the words that it has
+    #[arg(long, value_name = "FILE")]
+    publish: Option<PathBuf>,
+    /// Print the page of the published results in this folder, and score nothing
+    #[arg(long, value_name = "DIR")]
+    page: Option<PathBuf>,
     /// Run the scenarios whose names contain this; may be given several times
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
@@ -88,6 +94,43 @@ fn parse_header(header: &str) -> Result<(String, String), String> {
     Ok((name.trim().to_lowercase(), words.join(" ")))
 }
 
+/// Puts a result into its file; the words in it stay.
+fn publish(file: &Path, card: &Scorecard) -> Result<()> {
+    let mut published = match std::fs::read_to_string(file) {
+        Ok(text) => read_published(file, &text)?,
+        Err(_) => PublishedGateway {
+            gateway: card.gateway.clone(),
+            ..PublishedGateway::default()
+        },
+    };
+    published.result = PublishedResult::of(card);
+    let text = serde_json::to_string_pretty(&published)? + "\n";
+    std::fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))
+}
+
+fn read_published(file: &Path, text: &str) -> Result<PublishedGateway> {
+    serde_json::from_str(text).with_context(|| format!("{}: no published result", file.display()))
+}
+
+/// The page of a folder: this gateway first, the others by their names.
+fn published_page(folder: &Path) -> Result<String> {
+    let entries =
+        std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let mut files: Vec<PathBuf> = Vec::new();
+    for entry in entries {
+        files.push(entry?.path());
+    }
+    files.retain(|file| file.extension().is_some_and(|end| end == "json"));
+    files.sort_by_key(|file| (!file.ends_with("omniglot.json"), file.clone()));
+    let mut gateways = Vec::new();
+    for file in &files {
+        let text = std::fs::read_to_string(file)
+            .with_context(|| format!("cannot read {}", file.display()))?;
+        gateways.push(read_published(file, &text)?);
+    }
+    Ok(page(&gateways))
+}
+
 pub(super) fn run(options: &ScoreOptions) -> Result<ExitCode> {
     let upstream = match (options.upstream, &options.url) {
         (Some(upstream), _) => upstream,
@@ -96,10 +139,12 @@ pub(super) fn run(options: &ScoreOptions) -> Result<ExitCode> {
         (None, _) => DEFAULT_UPSTREAM.parse()?,
     };
     if let Some(peer) = options.print_config {
-        output::print(
-            peer.config(upstream, DEFAULT_LISTEN.parse()?, &options.key)
-                .trim_end(),
-        )?;
+        let listen = options.listen()?;
+        output::print(peer.config(upstream, listen, &options.key).trim_end())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(folder) = &options.page {
+        output::print(published_page(folder)?.trim_end())?;
         return Ok(ExitCode::SUCCESS);
     }
     let scenarios = options.chosen_scenarios()?;
@@ -123,6 +168,15 @@ pub(super) fn run(options: &ScoreOptions) -> Result<ExitCode> {
 }
 
 impl ScoreOptions {
+    /// Where a gateway listens whose config is printed.
+    fn listen(&self) -> Result<SocketAddr> {
+        let authority = self.url.as_ref().and_then(Uri::authority);
+        let address = authority.map_or(DEFAULT_LISTEN, |authority| authority.as_str());
+        address
+            .parse()
+            .with_context(|| format!("{address}: give --url an IP address and a port"))
+    }
+
     async fn score(
         &self,
         scenarios: Vec<Scenario>,
@@ -212,6 +266,9 @@ impl ScoreOptions {
         if let Some(file) = &self.html {
             std::fs::write(file, card.html())
                 .with_context(|| format!("cannot write {}", file.display()))?;
+        }
+        if let Some(file) = &self.publish {
+            publish(file, card)?;
         }
         let text = match (self.json, self.markdown) {
             (true, _) => serde_json::to_string_pretty(&card.json())?,

@@ -9,10 +9,12 @@ use super::wire::{Gathered, SseEvents, WireFormat};
 #[derive(Debug)]
 pub enum ClientView {
     Whole(Value),
-    /// An error in the shape of the client's format.
+    /// An error that has words.
     Error {
         status: u16,
         message: String,
+        /// What is not as the client's format has it.
+        flaw: Option<String>,
     },
     /// The connection ended in the middle of the body.
     Cut,
@@ -49,6 +51,7 @@ pub fn view(
         Gathered::Error(error) => ClientView::Error {
             status,
             message: error.message,
+            flaw: error.flaw,
         },
         Gathered::Cut => ClientView::Cut,
         Gathered::Broken(reason) => ClientView::Broken(reason),
@@ -68,6 +71,7 @@ fn json_view(client: WireFormat, status: u16, text: &str, is_cut: bool) -> Clien
             Ok(error) => ClientView::Error {
                 status,
                 message: error.message,
+                flaw: error.flaw,
             },
             Err(reason) => ClientView::Broken(format!("status {status}: {reason}")),
         };
@@ -92,7 +96,9 @@ impl ClientView {
     pub fn in_words(&self) -> String {
         match self {
             ClientView::Whole(_) => "a whole response".to_owned(),
-            ClientView::Error { status, message } => format!("an error, {status}: {message}"),
+            ClientView::Error {
+                status, message, ..
+            } => format!("an error, {status}: {message}"),
             ClientView::Cut => "a response that was cut".to_owned(),
             ClientView::Broken(reason) | ClientView::Nothing(reason) => reason.clone(),
         }

@@ -119,10 +119,15 @@ impl Driver {
             for &upstream in self.gateway.models.keys() {
                 if (self.gateway.only_diagonal && client != upstream)
                     || !can_say(client, &scenario.says)
+                    || !scenario.has_pair(client, upstream)
                 {
                     continue;
                 }
+                let has_form = matches!(client, WireFormat::Chat | WireFormat::Responses);
                 for is_stream in [false, true] {
+                    if scenario.stream_form && !(has_form && is_stream) {
+                        continue;
+                    }
                     pairs.push(RunPair {
                         client,
                         upstream,
@@ -160,12 +165,16 @@ impl Driver {
     ) -> Option<Exchange> {
         let plan = RunPlan {
             answer: scenario.answers.clone(),
+            body: scenario.upstream.get(pair.upstream.name()).cloned(),
             byte_by_byte: scenario.byte_by_byte,
             ..RunPlan::default()
         };
         let raw = scenario.client.get(pair.client.name());
         let exchange = self.exchange(&scenario.says, raw, plan, pair).await;
         exchange.judge(&scenario.says, pair, verdict);
+        if scenario.stream_form {
+            exchange.judge_stream_form(pair, verdict);
+        }
         let (Some(step), ClientView::Whole(response)) = (&scenario.then, &exchange.view) else {
             return Some(exchange);
         };
@@ -211,21 +220,26 @@ impl Driver {
                 answer: scenario.answers.clone(),
                 fault: Some(fault),
                 cut_after,
-                byte_by_byte: false,
+                ..RunPlan::default()
             };
             let exchange = self.exchange(&scenario.says, None, plan, pair).await;
             let before = verdict.losses.len();
             exchange.judge_arrival(pair, verdict);
             if verdict.losses.len() == before {
-                fault_rules::judge(fault, &exchange.view, &exchange.reply, verdict);
+                let strict = (fault, scenario.strict_error);
+                fault_rules::judge(strict, &exchange.view, &exchange.reply, verdict);
             }
-            if verdict.losses.len() > before && shown.is_none() {
-                if matches!(fault, UpstreamFault::Cut) && pair.is_stream {
-                    let last = verdict.losses.len() - 1;
-                    verdict.losses[last] += &format!(" (cut after {cut_after} events)");
-                }
+            let mut found = verdict.losses.split_off(before);
+            // The same at every cut is said once.
+            found.retain(|loss| !verdict.losses.iter().any(|known| known.starts_with(loss)));
+            if matches!(fault, UpstreamFault::Cut) && pair.is_stream {
+                let place = format!(" (cut after {cut_after} events)");
+                found.iter_mut().for_each(|loss| *loss += &place);
+            }
+            if !found.is_empty() && shown.is_none() {
                 shown = Some(exchange);
             }
+            verdict.losses.append(&mut found);
         }
         verdict.losses.truncate(3);
         shown
@@ -251,13 +265,15 @@ impl Driver {
             .client
             .request(&marked, model, &self.gateway.key, pair.is_stream);
         if let Some(raw) = raw {
-            sent.body = marked_body(raw, &mark, &sent.body);
+            sent.body = marked_body(pair.client, raw, &mark, &sent.body);
         }
         let patience = match plan.fault {
             Some(UpstreamFault::Hang) => HANG_PATIENCE,
             _ => PATIENCE,
         };
-        let upstream_sent = pair.upstream.response(&plan.answer, run);
+        let upstream_sent = plan.response(pair.upstream, run);
+        let counts_tokens = plan.answer.usage.is_some();
+        let counts_finish = plan.is_about_finish();
         self.upstream.plan(run, plan);
         let reply = match ScoreConnection::open(&self.gateway.url, &self.gateway.headers).await {
             Ok(mut connection) => connection.send(&sent, patience).await,
@@ -270,6 +286,8 @@ impl Driver {
             reply,
             requests: self.upstream.take(run),
             upstream_sent,
+            counts_tokens,
+            counts_finish,
         }
     }
 }
@@ -279,9 +297,13 @@ const fn key(run: &ScoredRun) -> (&String, WireFormat, WireFormat, bool) {
 }
 
 /// A body of a scenario file, with the mark and with what the driver decides.
-fn marked_body(raw: &Value, mark: &str, written: &Value) -> Value {
-    let text = raw.to_string().replace("{{mark}}", mark);
-    let mut body: Value = serde_json::from_str(&text).unwrap_or_default();
+fn marked_body(client: WireFormat, raw: &Value, mark: &str, written: &Value) -> Value {
+    const MARK: &str = "{{mark}}";
+    let text = raw.to_string();
+    let mut body: Value = serde_json::from_str(&text.replace(MARK, mark)).unwrap_or_default();
+    if !text.contains(MARK) {
+        client.mark(&mut body, mark);
+    }
     for field in ["model", "stream", "stream_options"] {
         if !written[field].is_null() {
             body[field] = written[field].clone();

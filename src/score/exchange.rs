@@ -7,8 +7,10 @@ use super::http_client::ClientReply;
 use super::judge::{Verdict, compare_requests, compare_responses, must_refuse};
 use super::said::SaidRequest;
 use super::upstream::ReceivedRequest;
-use super::wire::{WireFormat, WireRequest};
+use super::wire::{SseEvents, WireFormat, WireRequest, misnumbered};
 
+/// The hosts of images that are URLs; there are no images there.
+const NOWHERE: [&str; 2] = ["images.example", "example.com"];
 /// Of a body that is shown.
 const SHOWN_CHARACTERS: usize = 6000;
 
@@ -37,6 +39,10 @@ pub struct Exchange {
     pub view: ClientView,
     pub requests: Vec<ReceivedRequest>,
     pub upstream_sent: Value,
+    /// The scenario is about tokens.
+    pub counts_tokens: bool,
+    /// The scenario is about how the response ends.
+    pub counts_finish: bool,
 }
 
 impl Exchange {
@@ -44,6 +50,11 @@ impl Exchange {
     pub fn judge(&self, says: &SaidRequest, pair: RunPair, verdict: &mut Verdict) {
         if must_refuse(pair.upstream, says) && pair.client != pair.upstream {
             self.judge_refusal(verdict);
+            return;
+        }
+        if self.is_unfetched(pair) {
+            let unfetched = "request: the gateway fetches images, and this one is nowhere";
+            verdict.opinions.push(unfetched.to_owned());
             return;
         }
         let before = verdict.losses.len();
@@ -56,20 +67,30 @@ impl Exchange {
                 .client
                 .read_request(&self.sent.body)
                 .without_mark(&self.mark);
-            let received = pair
+            let mut received = pair
                 .upstream
                 .read_request(&request.body)
                 .without_mark(&self.mark);
+            if pair.client == WireFormat::Native {
+                received = received.with_bare_results();
+            }
             compare_requests((pair.client, &sent), (pair.upstream, &received), verdict);
         }
         match &self.view {
             ClientView::Whole(body) => {
-                let sent = pair.upstream.read_response(&self.upstream_sent);
+                let mut sent = pair.upstream.read_response(&self.upstream_sent);
+                if !self.counts_tokens {
+                    sent.facts.retain(|name, _| !name.starts_with("usage: "));
+                }
+                if !self.counts_finish {
+                    sent.facts.remove("finish");
+                }
                 let read = pair.client.read_response(body);
                 compare_responses((pair.upstream, &sent), (pair.client, &read), verdict);
-                self.judge_sequence(pair, verdict);
             }
-            ClientView::Error { status, message } => {
+            ClientView::Error {
+                status, message, ..
+            } => {
                 verdict.lose(format!(
                     "response: the client got an error, {status}: {message}"
                 ));
@@ -81,14 +102,21 @@ impl Exchange {
         }
     }
 
-    /// Events of the responses format are counted; SDKs do not mind where they are not.
-    fn judge_sequence(&self, pair: RunPair, verdict: &mut Verdict) {
-        let is_counted = pair.client == WireFormat::Responses && pair.is_stream;
-        let body = self
-            .reply
-            .as_ref()
-            .map(|reply| String::from_utf8_lossy(&reply.body));
-        if is_counted && body.is_ok_and(|body| !body.contains("sequence_number")) {
+    /// Streams of the chat format end with `[DONE]`, and events of the responses format are numbered. SDKs mind neither: it
+    /// is one loss, of the scenario about it, not one of every stream.
+    pub fn judge_stream_form(&self, pair: RunPair, verdict: &mut Verdict) {
+        let Ok(reply) = &self.reply else { return };
+        let body = String::from_utf8_lossy(&reply.body);
+        if pair.client == WireFormat::Chat {
+            if !body.trim_end().ends_with("data: [DONE]") {
+                verdict.lose("response: the stream does not end with [DONE]");
+            }
+            return;
+        }
+        if let Some(wrong) = misnumbered(&SseEvents::read(&body, reply.is_cut)) {
+            verdict.lose(format!("response: {wrong}"));
+        }
+        if !body.contains("sequence_number") {
             let missing = "response: the events have no sequence_number";
             verdict.opinions.push(missing.to_owned());
         }
@@ -114,6 +142,20 @@ impl Exchange {
         if let Some(reason) = &request.complaint {
             verdict.lose(format!("request: the upstream refused it: {reason}"));
         }
+    }
+
+    /// Whether a native upstream was to get the bytes of an image: not all of its versions take URLs of everywhere.
+    fn is_unfetched(&self, pair: RunPair) -> bool {
+        let ClientView::Error {
+            status, message, ..
+        } = &self.view
+        else {
+            return false;
+        };
+        self.requests.is_empty()
+            && pair.upstream == WireFormat::Native
+            && (400..500).contains(status)
+            && NOWHERE.iter().any(|host| message.contains(host))
     }
 
     /// Content that the upstream's format cannot say must be refused, in words that the client can read.

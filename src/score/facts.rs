@@ -126,6 +126,29 @@ impl RequestFacts {
         self.calls.iter().filter(|call| !call.is_answered).count()
     }
 
+    /// Results without the field in which a native client says them: another format may have the object as it is.
+    pub fn with_bare_results(mut self) -> RequestFacts {
+        for fact in &mut self.conversation {
+            let Some((start, text)) = fact
+                .starts_with("result of call ")
+                .then(|| fact.split_once(": "))
+                .flatten()
+            else {
+                continue;
+            };
+            let object: Option<Map<String, Value>> = serde_json::from_str(text).ok();
+            let only = object.filter(|fields| fields.len() == 1);
+            let said = only.and_then(|fields| {
+                let said = fields.get("output").or_else(|| fields.get("error"));
+                said.and_then(Value::as_str).map(same_text)
+            });
+            if let Some(said) = said {
+                *fact = format!("{start}: {said}");
+            }
+        }
+        self
+    }
+
     /// Removes the marks of the driver.
     pub fn without_mark(mut self, mark: &str) -> RequestFacts {
         for fact in &mut self.conversation {
@@ -274,12 +297,32 @@ pub fn plain_schema(schema: &Value) -> Value {
                 Value::Object(properties.collect())
             }
             ("properties", Value::Null) => continue,
+            ("$defs", Value::Object(definitions)) if definitions.is_empty() => continue,
             ("items", items) => plain_schema(items),
             ("required", Value::Array(names)) if names.is_empty() => continue,
+            ("required", Value::Array(names)) => {
+                let mut names: Vec<&str> = names.iter().filter_map(Value::as_str).collect();
+                names.sort_unstable();
+                json!(names)
+            }
             ("nullable", Value::Bool(false)) => continue,
             (_, value) => value.clone(),
         };
         plain.insert(name.clone(), value);
+    }
+    if let Some(Value::Array(choices)) = plain.remove("anyOf") {
+        let mut choices: Vec<Value> = choices.iter().map(plain_schema).collect();
+        let count = choices.len();
+        choices.retain(|choice| choice["type"] != "null");
+        if choices.len() < count {
+            plain.insert("nullable".to_owned(), json!(true));
+        }
+        match choices.as_slice() {
+            [Value::Object(only)] => plain.extend(only.clone()),
+            _ => {
+                plain.insert("anyOf".to_owned(), Value::Array(choices));
+            }
+        }
     }
     if plain
         .get("properties")

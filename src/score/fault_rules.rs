@@ -6,8 +6,9 @@ use super::judge::Verdict;
 use super::scenario::UpstreamFault;
 use super::upstream::fault_message;
 
+/// Judges what came of a fault; a strict scenario wants the error in the client's shape to the letter.
 pub fn judge(
-    fault: UpstreamFault,
+    (fault, is_strict): (UpstreamFault, bool),
     view: &ClientView,
     reply: &Result<ClientReply, String>,
     verdict: &mut Verdict,
@@ -27,7 +28,14 @@ pub fn judge(
         ClientView::Cut => verdict
             .opinions
             .push("failure: the connection was cut, without an error".to_owned()),
-        ClientView::Error { status, message } => {
+        ClientView::Error {
+            status,
+            message,
+            flaw,
+        } => {
+            if let Some(flaw) = flaw.as_ref().filter(|_| is_strict) {
+                verdict.lose(format!("failure: no error of the client's format: {flaw}"));
+            }
             if let UpstreamFault::Status {
                 status: sent,
                 retry_after,

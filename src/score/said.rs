@@ -13,6 +13,8 @@ pub struct SaidRequest {
     pub choice: Option<SaidChoice>,
     /// `false`: one tool call at a time.
     pub parallel: Option<bool>,
+    /// `null`: the client gives none. Most clients do, and a gateway that has no default shows it in one scenario.
+    #[serde(default = "usual_limit")]
     pub limit: Option<u64>,
     pub temperature: Option<f64>,
     pub top_p: Option<f64>,
@@ -122,9 +124,11 @@ pub struct SaidAnswer {
     pub refusal: Option<String>,
     pub citation: Option<SaidCitation>,
     pub calls: Vec<SaidCall>,
-    /// `end`, `length`, `filtered` or `stop_sequence`; calls say `tool calls` by themselves.
+    /// `end`, `length`, `filtered`, `stop_sequence` or `tool_calls`. Where it is given, the scenario is about it; else the
+    /// response ends as it must, and nobody looks.
     pub finish: Option<String>,
-    pub usage: SaidUsage,
+    /// Where it is given, the scenario is about it; else the upstream counts a few tokens, and nobody looks.
+    pub usage: Option<SaidUsage>,
 }
 
 /// A source of a part of the text.
@@ -160,6 +164,11 @@ impl Default for SaidUsage {
     }
 }
 
+/// The limit of a client that has no reason for another.
+const fn usual_limit() -> Option<u64> {
+    Some(2048)
+}
+
 impl SaidPart {
     /// The text, where it is one.
     pub fn text(&self) -> Option<String> {
@@ -190,6 +199,11 @@ impl SaidAnswer {
 
     pub fn finish(&self) -> &str {
         self.finish.as_deref().unwrap_or("end")
+    }
+
+    /// The tokens that the upstream counts.
+    pub fn tokens(&self) -> SaidUsage {
+        self.usage.unwrap_or_default()
     }
 }
 

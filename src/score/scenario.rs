@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::golden;
 use super::said::{SaidAnswer, SaidRequest};
 use super::scenario_files::SCENARIOS;
 use super::wire::WireFormat;
@@ -24,12 +25,25 @@ pub struct Scenario {
     pub then: Option<ScenarioStep>,
     #[serde(default)]
     pub fault: Option<UpstreamFault>,
+    /// An error must have the shape of the client's format to the letter; elsewhere its status and its words are judged.
+    #[serde(default)]
+    pub strict_error: bool,
+    /// About the form of streams beyond what SDKs read: the numbers of events, and `[DONE]`.
+    #[serde(default)]
+    pub stream_form: bool,
     /// The upstream cuts its stream at every byte of the characters that have several.
     #[serde(default)]
     pub byte_by_byte: bool,
-    /// Bodies that clients send instead of what `says` would be, by format; `{{mark}}` stands in their text.
+    /// Bodies that clients send instead of what `says` would be, by format; `{{mark}}` stands in their text, or the driver
+    /// puts it before the first of the user.
     #[serde(default)]
     pub client: BTreeMap<String, Value>,
+    /// Bodies that upstreams answer with instead of what `answers` would be, by format.
+    #[serde(default)]
+    pub upstream: BTreeMap<String, Value>,
+    /// Only the formats take part whose bodies are given.
+    #[serde(default)]
+    pub given_only: bool,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -64,9 +78,10 @@ impl Scenario {
     /// Reads a file; an error says what is wrong with it.
     pub fn parse(text: &str) -> Result<Scenario, String> {
         let scenario: Scenario = serde_json::from_str(text).map_err(|error| error.to_string())?;
-        let is_known = |name: &String| WireFormat::from_name(name).is_some();
-        match scenario.client.keys().find(|name| !is_known(name)) {
-            Some(name) => Err(format!("client.{name} is no format")),
+        let is_known = |name: &&String| WireFormat::from_name(name).is_some();
+        let mut given = scenario.client.keys().chain(scenario.upstream.keys());
+        match given.find(|name| !is_known(name)) {
+            Some(name) => Err(format!("{name} is no format")),
             None => Ok(scenario),
         }
     }
@@ -77,6 +92,16 @@ impl Scenario {
             Ok(scenario) => scenario,
             Err(reason) => panic!("the embedded scenario {name} is tested: {reason}"),
         };
-        SCENARIOS.iter().map(parse).collect()
+        let mut all: Vec<Scenario> = SCENARIOS.iter().map(parse).collect();
+        all.extend(golden::scenarios());
+        all
+    }
+
+    /// Whether a pair of formats takes part.
+    pub fn has_pair(&self, client: WireFormat, upstream: WireFormat) -> bool {
+        let is_given = |bodies: &BTreeMap<String, Value>, format: WireFormat| {
+            !self.given_only || bodies.is_empty() || bodies.contains_key(format.name())
+        };
+        is_given(&self.client, client) && is_given(&self.upstream, upstream)
     }
 }

@@ -11,6 +11,7 @@ pub const SCENARIOS: &[(&str, &str)] = &[
         "temperature-zero",
         include_str!("scenarios/temperature-zero.json"),
     ),
+    ("no-limit", include_str!("scenarios/no-limit.json")),
     ("stop", include_str!("scenarios/stop.json")),
     (
         "tool-declarations",
@@ -117,7 +118,12 @@ pub const SCENARIOS: &[(&str, &str)] = &[
         "finish-filtered",
         include_str!("scenarios/finish-filtered.json"),
     ),
+    ("stream-form", include_str!("scenarios/stream-form.json")),
     ("unicode", include_str!("scenarios/unicode.json")),
+    (
+        "unicode-line-separator",
+        include_str!("scenarios/unicode-line-separator.json"),
+    ),
     (
         "unicode-arguments",
         include_str!("scenarios/unicode-arguments.json"),

@@ -32,10 +32,25 @@ const MARK_START: &str = "[run ";
 #[derive(Debug, Clone, Default)]
 pub struct RunPlan {
     pub answer: SaidAnswer,
+    /// The body of the response, where it is given instead.
+    pub body: Option<Value>,
     pub fault: Option<UpstreamFault>,
     /// Of a cut: after how many events.
     pub cut_after: usize,
     pub byte_by_byte: bool,
+}
+
+impl RunPlan {
+    /// Whether it says how the response ends, in words of its own.
+    pub fn is_about_finish(&self) -> bool {
+        self.body.is_some() || self.answer.finish.is_some() || self.answer.refusal.is_some()
+    }
+
+    /// The JSON response of an upstream of the format.
+    pub fn response(&self, format: WireFormat, run: u64) -> Value {
+        let given = self.body.clone();
+        given.unwrap_or_else(|| format.response(&self.answer, run))
+    }
 }
 
 /// A request as the upstream received it.
@@ -74,6 +89,19 @@ impl StrictUpstream {
         self.lock().insert(run, record);
     }
 
+    /// Plans a run that is answered with a text.
+    pub fn plan_answer(&self, run: u64, text: &str) {
+        let answer = SaidAnswer {
+            text: Some(text.to_owned()),
+            ..SaidAnswer::default()
+        };
+        let plan = RunPlan {
+            answer,
+            ..RunPlan::default()
+        };
+        self.plan(run, plan);
+    }
+
     /// Ends a run, and returns what was received in it.
     pub fn take(&self, run: u64) -> Vec<ReceivedRequest> {
         let record = self.lock().remove(&run);
@@ -106,6 +134,11 @@ async fn answer(State(upstream): State<Arc<StrictUpstream>>, request: Request) -
     };
     let body = to_bytes(body, MAX_BODY_BYTES).await.unwrap_or_default();
     let parsed: Option<Value> = serde_json::from_slice(&body).ok();
+    let is_array = is_native_stream
+        && !head
+            .uri
+            .query()
+            .is_some_and(|query| query.contains("alt=sse"));
     let is_stream = is_native_stream || parsed.as_ref().is_some_and(|body| body["stream"] == true);
     let complaint = match &parsed {
         Some(body) => format.complaint(&head.headers, body),
@@ -124,7 +157,13 @@ async fn answer(State(upstream): State<Arc<StrictUpstream>>, request: Request) -
     if let Some(reason) = &request.complaint {
         return refuse(format, 400, reason);
     }
-    act(format, run, &plan, is_stream).await
+    let form = match (is_stream, format, is_array) {
+        (false, ..) => ReplyForm::Whole,
+        (_, WireFormat::Native, true) => ReplyForm::Array,
+        (_, WireFormat::Native, false) => ReplyForm::Lines("\r\n\r\n"),
+        _ => ReplyForm::Lines("\n\n"),
+    };
+    act(format, run, &plan, form).await
 }
 
 /// The format of a path, and whether it asks for a stream.
@@ -173,13 +212,51 @@ fn whole(status: StatusCode, body: &Value) -> Response {
     (status, json, body.to_string()).into_response()
 }
 
-async fn act(format: WireFormat, run: u64, plan: &RunPlan, is_stream: bool) -> Response {
-    let body = format.response(&plan.answer, run);
+/// In which form a client asked for the response.
+#[derive(Clone, Copy)]
+enum ReplyForm {
+    Whole,
+    /// Server-sent events, with what ends one: the vendor of the native format ends lines with both characters.
+    Lines(&'static str),
+    /// Without `alt=sse` a native stream is one JSON array.
+    Array,
+}
+
+impl ReplyForm {
+    fn is_stream(self) -> bool {
+        !matches!(self, ReplyForm::Whole)
+    }
+
+    /// Frames of a stream in this form.
+    fn frames(self, frames: Vec<String>, is_whole: bool) -> Vec<String> {
+        match self {
+            ReplyForm::Whole | ReplyForm::Lines("\n\n") => frames,
+            ReplyForm::Lines(end) => frames
+                .into_iter()
+                .map(|frame| format!("{}{end}", frame.trim_end()))
+                .collect(),
+            ReplyForm::Array => {
+                let elements = frames.iter().enumerate().map(|(at, frame)| {
+                    let start = match at {
+                        0 => "[",
+                        _ => ",\r\n",
+                    };
+                    let data = frame.trim_end().trim_start_matches("data: ");
+                    format!("{start}{data}\n")
+                });
+                elements.chain(is_whole.then(|| "]".to_owned())).collect()
+            }
+        }
+    }
+}
+
+async fn act(format: WireFormat, run: u64, plan: &RunPlan, form: ReplyForm) -> Response {
+    let body = plan.response(format, run);
     let inside = UpstreamError {
         status: 500,
         message: "the model failed after all".to_owned(),
     };
-    match (plan.fault, is_stream) {
+    match (plan.fault, form.is_stream()) {
         (
             Some(UpstreamFault::Status {
                 status,
@@ -219,7 +296,13 @@ async fn act(format: WireFormat, run: u64, plan: &RunPlan, is_stream: bool) -> R
                 }
                 _ => (script.frames, Ending::Clean),
             };
-            streamed(frames, ending, plan.byte_by_byte)
+            let frames = form.frames(frames, matches!(ending, Ending::Clean));
+            let mut response = streamed(frames, ending, plan.byte_by_byte);
+            if matches!(form, ReplyForm::Array) {
+                let json = header::HeaderValue::from_static("application/json");
+                response.headers_mut().insert(header::CONTENT_TYPE, json);
+            }
+            response
         }
     }
 }

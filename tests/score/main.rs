@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use broken_proxy::Mutation;
-use mutations::MUTATIONS;
+use mutations::{HARMLESS, MUTATIONS};
 use omniglot::score::{Driver, Scenario, ScoredGateway, ScoredRun, StrictUpstream, WireFormat};
 use omniglot_test_support::omniglot;
 use tokio::net::TcpListener;
@@ -105,6 +105,54 @@ async fn every_mutation_is_caught_by_its_scenario() {
     assert!(MUTATIONS.len() >= 25);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn what_loses_nothing_is_no_loss() {
+    let all = Scenario::all();
+    for mutation in HARMLESS {
+        let scenario = all
+            .iter()
+            .find(|scenario| scenario.name == mutation.scenario);
+        let scenario = scenario.unwrap_or_else(|| panic!("no scenario {}", mutation.scenario));
+        let (upstream, address) = start_upstream().await;
+        let proxy = broken_proxy::start(address, *mutation).await;
+        let mut gateway = gateway(proxy, false);
+        let beta = ("anthropic-beta", "structured-outputs-2025-11-13");
+        gateway.headers = vec![(beta.0.to_owned(), beta.1.to_owned())];
+        let driver = Driver::new(gateway, upstream);
+        let runs = driver.run_all(std::slice::from_ref(scenario)).await;
+        assert_eq!(losses(&runs), [] as [String; 0], "{}", mutation.name);
+    }
+}
+
+/// A client without `alt=sse` gets one JSON array, and each event of others ends as the vendor's do.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_native_stream_has_the_form_that_its_client_asks_for() {
+    let (upstream, address) = start_upstream().await;
+    let client = omniglot_test_support::new_client();
+    for (run, query) in [(1, ""), (2, "?alt=sse")] {
+        upstream.plan_answer(run, "One two three.");
+        let mark = StrictUpstream::mark(run);
+        let body = serde_json::json!({"contents": [{"role": "user", "parts": [{"text": mark}]}]});
+        let path = "v1beta/models/score-native:streamGenerateContent";
+        let reply = client
+            .post(format!("http://{address}/{path}{query}"))
+            .json(&body)
+            .send()
+            .await
+            .expect("an answer");
+        let text = reply.text().await.expect("text");
+        if run == 1 {
+            let chunks: Vec<serde_json::Value> = serde_json::from_str(&text).expect(&text);
+            assert!(chunks.len() > 1 && text.contains(",\r\n"), "{text}");
+        } else {
+            assert!(
+                text.starts_with("data: {") && text.ends_with("\r\n\r\n"),
+                "{text}"
+            );
+        }
+    }
+}
+
 #[test]
 fn every_scenario_file_is_in_the_binary() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/score/scenarios");
@@ -120,6 +168,7 @@ fn every_scenario_file_is_in_the_binary() {
     files.sort_unstable();
     let mut names: Vec<String> = Scenario::all()
         .iter()
+        .filter(|scenario| !scenario.name.starts_with("golden-"))
         .map(|scenario| format!("{}.json", scenario.name))
         .collect();
     names.sort_unstable();
@@ -174,12 +223,15 @@ fn a_config_is_printed_for_every_gateway() {
                 "score",
                 "--upstream",
                 "127.0.0.1:7777",
+                "--url",
+                "http://127.0.0.1:4321",
                 "--print-config",
                 peer,
             ])
             .output();
         let text = String::from_utf8(output.expect("it runs").stdout).expect("text");
         assert!(text.contains("127.0.0.1:7777"), "{peer}: {text}");
+        assert!(text.contains("4321"), "{peer} has no port: {text}");
         assert!(
             !text.contains("UPSTREAM") && !text.contains("LISTEN"),
             "{peer}: {text}"
@@ -187,14 +239,52 @@ fn a_config_is_printed_for_every_gateway() {
     }
 }
 
-/// docs/fidelity.md has what `omniglot score --markdown` prints about this gateway.
+const PUBLISHED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/fidelity");
+
+/// The published file of this gateway has what a run of it finds now.
 #[test]
 fn the_published_results_of_this_gateway_are_current() {
-    let output = omniglot().args(["score", "--markdown"]).output();
-    let scored = String::from_utf8(output.expect("it runs").stdout).expect("text");
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/fidelity.md");
-    let page = std::fs::read_to_string(page).expect("the page");
-    let (_, section) = page.split_once("<!-- omniglot -->\n").expect("the section");
-    let (published, _) = section.split_once("<!-- end -->").expect("its end");
-    assert_eq!(published.trim(), scored.trim());
+    let published = std::fs::read_to_string(format!("{PUBLISHED}/omniglot.json"));
+    let published = published.expect("the file");
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("omniglot.json");
+    std::fs::write(&file, &published).expect("a copy");
+    let output = omniglot()
+        .args(["score", "--min", "100", "--publish"])
+        .arg(&file)
+        .output()
+        .expect("it runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}");
+    let scored = std::fs::read_to_string(&file).expect("the file");
+    assert_eq!(
+        published, scored,
+        "publish it: omniglot score --publish docs/fidelity/omniglot.json"
+    );
+}
+
+#[test]
+fn the_page_is_that_of_the_published_results() {
+    let output = omniglot().args(["score", "--page", PUBLISHED]).output();
+    let made = String::from_utf8(output.expect("it runs").stdout).expect("text");
+    let page = std::fs::read_to_string(format!("{PUBLISHED}.md")).expect("the page");
+    assert_eq!(
+        page.trim(),
+        made.trim(),
+        "make it: omniglot score --page docs/fidelity > docs/fidelity.md"
+    );
+}
+
+/// A group of a published file stands for losses of its result, and has numbers on the page.
+#[test]
+fn every_group_of_losses_stands_for_some() {
+    let page = std::fs::read_to_string(format!("{PUBLISHED}.md")).expect("the page");
+    for file in ["litellm", "portkey"] {
+        let text = std::fs::read_to_string(format!("{PUBLISHED}/{file}.json")).expect("the file");
+        let published: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        for group in published["groups"].as_array().expect("groups") {
+            let what = group["what"].as_str().expect("words");
+            assert!(page.contains(&format!("| {what} |")), "{file}: {what}");
+        }
+    }
 }

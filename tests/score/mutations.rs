@@ -542,6 +542,15 @@ pub const MUTATIONS: &[Mutation] = &[
         },
     ),
     of_reply(
+        "leaves [DONE] out",
+        "stream-form",
+        "does not end with [DONE]",
+        |reply| {
+            let text = reply.text().replace("data: [DONE]\n\n", "");
+            reply.set_text(text);
+        },
+    ),
+    of_reply(
         "ends [DONE] on native streams",
         "text",
         "an event is no JSON",
@@ -585,15 +594,20 @@ pub const MUTATIONS: &[Mutation] = &[
             }
         },
     ),
-    of_reply("repeats an event", "text", "the sequence_number", |reply| {
-        let text = reply.text();
-        if let Some((first, _)) = text
-            .split_once("\n\n")
-            .filter(|(first, _)| first.contains("response.created"))
-        {
-            reply.set_text(format!("{first}\n\n{text}"));
-        }
-    }),
+    of_reply(
+        "repeats an event",
+        "stream-form",
+        "the sequence_number",
+        |reply| {
+            let text = reply.text();
+            if let Some((first, _)) = text
+                .split_once("\n\n")
+                .filter(|(first, _)| first.contains("response.created"))
+            {
+                reply.set_text(format!("{first}\n\n{text}"));
+            }
+        },
+    ),
     of_reply(
         "ends a stream that was cut as if nothing were missing",
         "upstream-dies",
@@ -671,6 +685,71 @@ pub const MUTATIONS: &[Mutation] = &[
         |reply| {
             let text = reply.text().replace("for a reason", "");
             reply.set_text(text);
+        },
+    ),
+];
+
+/// What gateways do that loses nothing, or that another scenario counts.
+pub const HARMLESS: &[Mutation] = &[
+    of_event(
+        "counts no tokens where nobody asks for them",
+        "text",
+        "",
+        |body| {
+            each(body, &mut |object| {
+                remove(object, &["usage", "usageMetadata"])
+            });
+        },
+    ),
+    of_reply("ends a stream without [DONE]", "text", "", |reply| {
+        let text = reply.text().replace("data: [DONE]\n\n", "");
+        reply.set_text(text);
+    }),
+    of_request("has empty definitions", "tool-declarations", "", |body| {
+        each(body, &mut |object| {
+            for field in ["parameters", "input_schema", "parametersJsonSchema"] {
+                if object[field].is_object() {
+                    object[field]["$defs"] = json!({});
+                }
+            }
+        });
+    }),
+    of_event("numbers no event rightly", "text", "", |body| {
+        each(body, &mut |object| {
+            if object["sequence_number"].is_u64() {
+                object["sequence_number"] = json!(1);
+            }
+        });
+    }),
+    of_event("has errors of its own shape", "error-429", "", |body| {
+        if let Some(message) = body["error"].get("message").cloned() {
+            *body = json!({"error": {"message": message}});
+        }
+    }),
+    of_request("sorts what is required", "tool-schema", "", |body| {
+        each(body, &mut |object| {
+            if let Some(names) = object.get_mut("required").and_then(Value::as_array_mut) {
+                names.reverse();
+            }
+        });
+    }),
+    of_request("says null as a choice", "tool-schema", "", |body| {
+        each(body, &mut |object| {
+            if object["type"] == json!(["string", "null"]) {
+                remove(object, &["type"]);
+                object["anyOf"] = json!([{"type": "string"}, {"type": "null"}]);
+            }
+        });
+    }),
+    of_request(
+        "has the schema of the output at its older place",
+        "structured-output",
+        "",
+        |body| {
+            if let Some(format) = body["output_config"].get("format").cloned() {
+                remove(body, &["output_config"]);
+                body["output_format"] = format;
+            }
         },
     ),
 ];

@@ -1,3 +1,4 @@
+# Written from its documentation, and not run yet: docs/fidelity.md says why.
 # new-api keeps its channels in a database. Start it with RETRY_TIMES=0 on PORT, sign in as root, make a token KEY, set
 # ADMIN to the access token of root, run these lines, and then:
 # omniglot score --url http://LISTEN --key KEY --upstream UPSTREAM

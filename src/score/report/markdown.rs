@@ -3,42 +3,45 @@
 use std::fmt::Write as _;
 
 use super::Scorecard;
-use super::grouping::entries;
+use super::page::escaped;
+use super::published::PublishedResult;
 
 impl Scorecard {
     pub fn markdown(&self) -> String {
-        let total = self.total();
+        let result = PublishedResult::of(self);
+        let total = result.total();
         let mut text = format!(
             "{}\n\n{} of {} runs lose nothing ({:.1} %), in {} of 16 pairs.\n",
-            self.table(),
+            result.table(),
             total.whole,
             total.all,
             total.percent(),
-            self.offered(),
+            result.pairs.len(),
         );
-        let lost = entries(self, |run| &run.verdict.losses);
-        if !lost.is_empty() {
-            text.push_str("\n| scenario | lost | pairs |\n| --- | --- | --- |\n");
-        }
-        for entry in &lost {
-            write_row(entry.scenario, entry.loss, &entry.places, &mut text);
-        }
-        let opinions = entries(self, |run| &run.verdict.opinions);
-        if !opinions.is_empty() {
-            text.push_str("\nDifferences of opinion, not counted:\n\n| scenario | difference | pairs |\n| --- | --- | --- |\n");
-        }
-        for entry in &opinions {
-            write_row(entry.scenario, entry.loss, &entry.places, &mut text);
+        for (title, column, entries) in [
+            ("", "lost", &result.lost),
+            (
+                "Differences of opinion, not counted:\n\n",
+                "difference",
+                &result.opinions,
+            ),
+        ] {
+            if !entries.is_empty() {
+                let _ = writeln!(
+                    text,
+                    "\n{title}| scenario | {column} | pairs |\n| --- | --- | --- |"
+                );
+            }
+            for entry in entries {
+                let places = entry.pairs.join("; ");
+                let _ = writeln!(
+                    text,
+                    "| {} | {} | {places} |",
+                    entry.scenario,
+                    escaped(&entry.what)
+                );
+            }
         }
         text
     }
-}
-
-fn write_row(scenario: &str, loss: &str, places: &[String], text: &mut String) {
-    let loss = loss.replace('|', "\\|").replace(['<', '>'], " ");
-    let places = match places.len() {
-        16 => "all".to_owned(),
-        _ => places.join("; "),
-    };
-    let _ = writeln!(text, "| {scenario} | {loss} | {places} |");
 }

@@ -4,7 +4,12 @@ mod grouping;
 mod html;
 mod json;
 mod markdown;
+mod page;
+mod published;
 mod terminal;
+
+pub use page::page;
+pub use published::{PublishedGateway, PublishedResult};
 
 use super::driver::ScoredRun;
 use super::latency::Measurement;

@@ -7,6 +7,7 @@ use comfy_table::{Table, presets};
 
 use super::Scorecard;
 use super::grouping::{entries, two_bodies};
+use super::published::PublishedResult;
 use crate::score::wire::WireFormat;
 
 /// Characters of a column of bodies that stand side by side.
@@ -14,9 +15,36 @@ const COLUMN: usize = 76;
 /// Lines of such a column.
 const LINES: usize = 8;
 
+impl PublishedResult {
+    /// Clients below each other, upstreams beside each other.
+    pub(super) fn table(&self) -> String {
+        let mut table = Table::new();
+        table.load_style(presets::ASCII_MARKDOWN);
+        let mut header = vec!["client \\ upstream".to_owned()];
+        header.extend(WireFormat::ALL.map(|format| format.name().to_owned()));
+        table.set_header(header);
+        for client in WireFormat::ALL {
+            let mut row = vec![client.name().to_owned()];
+            row.extend(
+                WireFormat::ALL.map(|upstream| match self.cell(client, upstream) {
+                    Some(count) => format!(
+                        "{} % ({}/{})",
+                        count.whole_percent(),
+                        count.whole,
+                        count.all
+                    ),
+                    None => "not offered".to_owned(),
+                }),
+            );
+            table.add_row(row);
+        }
+        table.trim_fmt()
+    }
+}
+
 impl Scorecard {
     pub fn text(&self) -> String {
-        let mut text = format!("{}\n\n", self.table());
+        let mut text = format!("{}\n\n", PublishedResult::of(self).table());
         let total = self.total();
         let _ = writeln!(
             text,
@@ -59,31 +87,6 @@ impl Scorecard {
             );
         }
         text
-    }
-
-    /// Clients below each other, upstreams beside each other.
-    pub(super) fn table(&self) -> String {
-        let mut table = Table::new();
-        table.load_style(presets::ASCII_MARKDOWN);
-        let mut header = vec!["client \\ upstream".to_owned()];
-        header.extend(WireFormat::ALL.map(|format| format.name().to_owned()));
-        table.set_header(header);
-        for client in WireFormat::ALL {
-            let mut row = vec![client.name().to_owned()];
-            row.extend(
-                WireFormat::ALL.map(|upstream| match self.cell(client, upstream) {
-                    Some(count) => format!(
-                        "{} % ({}/{})",
-                        count.whole_percent(),
-                        count.whole,
-                        count.all
-                    ),
-                    None => "not offered".to_owned(),
-                }),
-            );
-            table.add_row(row);
-        }
-        table.trim_fmt()
     }
 
     fn write_measurement(&self, text: &mut String) {

@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 
 use super::format::WireFormat;
-use super::values::text;
 
 /// An error that the upstream answers with.
 #[derive(Debug, Clone)]
@@ -16,6 +15,8 @@ pub struct UpstreamError {
 #[derive(Debug, Clone, Default)]
 pub struct SeenError {
     pub message: String,
+    /// What is not as the format has it.
+    pub flaw: Option<String>,
 }
 
 impl UpstreamError {
@@ -60,22 +61,32 @@ impl UpstreamError {
     }
 }
 
-/// Reads the body of an error; says what is wrong with its shape.
+/// Reads the body of an error, in any shape that has words, and says what is wrong with it.
 pub fn read(format: WireFormat, body: &Value) -> Result<SeenError, String> {
+    let flaw = flaw(format, body).map(|missing| format!("the error has no {missing}"));
     let error = &body["error"];
-    let wrong = match format {
+    let words = [&error["message"], error, &body["message"], &body["detail"]];
+    match words.into_iter().find_map(Value::as_str) {
+        Some(message) => Ok(SeenError {
+            message: message.to_owned(),
+            flaw,
+        }),
+        None => Err(flaw.unwrap_or_default()),
+    }
+}
+
+/// What an error of the format must have, and this one has not.
+fn flaw(format: WireFormat, body: &Value) -> Option<&'static str> {
+    let error = &body["error"];
+    Some(match format {
         WireFormat::Chat | WireFormat::Responses if !error["type"].is_string() => "error.type",
         WireFormat::Messages if body["type"] != "error" => "type: error",
         WireFormat::Messages if !error["type"].is_string() => "error.type",
         WireFormat::Native if !error["code"].is_u64() => "error.code, a number",
         WireFormat::Native if !error["status"].is_string() => "error.status",
         _ if !error["message"].is_string() => "error.message",
-        _ => {
-            let message = text(&error["message"]).to_owned();
-            return Ok(SeenError { message });
-        }
-    };
-    Err(format!("the error has no {wrong}"))
+        _ => return None,
+    })
 }
 
 const fn openai_kind(status: u16) -> (&'static str, Option<&'static str>) {

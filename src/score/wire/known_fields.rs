@@ -1,5 +1,6 @@
 //! The fields that a request of each format may have at its top, and in its generation config.
 
+use http::HeaderMap;
 use serde_json::Value;
 
 use super::format::WireFormat;
@@ -24,15 +25,22 @@ const RESPONSES: &str = "model input instructions max_output_tokens temperature 
     stream_options truncation metadata user safety_identifier prompt_cache_key prompt_cache_options \
     prompt_cache_retention service_tier background prompt context_management moderation image access_programs";
 
+/// The schema of the output before it moved to `output_config`; the beta header still opens it.
+const OUTPUT_FORMAT: &str = "output_format";
+
 /// Names the first field that an upstream of the format does not know.
-pub fn unknown(format: WireFormat, body: &Value) -> Option<String> {
+pub fn unknown(format: WireFormat, headers: &HeaderMap, body: &Value) -> Option<String> {
     let known = match format {
         WireFormat::Chat => CHAT,
         WireFormat::Messages => MESSAGES,
         WireFormat::Native => NATIVE,
         WireFormat::Responses => RESPONSES,
     };
-    let found = unknown_of(body, known);
+    let beta = headers
+        .get("anthropic-beta")
+        .and_then(|names| names.to_str().ok());
+    let is_beta = beta.is_some_and(|names| names.contains("structured-outputs"));
+    let found = unknown_of(body, known).filter(|name| !(is_beta && *name == OUTPUT_FORMAT));
     let nested = || match format {
         WireFormat::Native => unknown_of(&body["generationConfig"], GENERATION),
         _ => None,

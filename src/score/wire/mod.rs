@@ -6,6 +6,7 @@ mod errors;
 mod events;
 mod format;
 mod known_fields;
+mod marks;
 mod messages;
 mod native;
 mod responses;
@@ -17,6 +18,7 @@ use serde_json::Value;
 pub use errors::{SeenError, UpstreamError};
 pub use events::{Gathered, SseEvents, StreamScript};
 pub use format::WireFormat;
+pub use responses::stream::misnumbered;
 
 use super::facts::{RequestFacts, ResponseFacts};
 use super::said::{SaidAnswer, SaidRequest};
@@ -66,6 +68,11 @@ impl WireFormat {
         }
     }
 
+    /// Puts words before the first text of the user.
+    pub fn mark(self, body: &mut Value, words: &str) {
+        marks::insert(self, body, words);
+    }
+
     /// What a request of the format says.
     pub fn read_request(self, body: &Value) -> RequestFacts {
         match self {
@@ -78,7 +85,7 @@ impl WireFormat {
 
     /// Why a strict upstream of the format refuses a request.
     pub fn complaint(self, headers: &HeaderMap, body: &Value) -> Option<String> {
-        let unknown = known_fields::unknown(self, body);
+        let unknown = known_fields::unknown(self, headers, body);
         let broken = || match self {
             WireFormat::Chat => chat::strict::complaint(body),
             WireFormat::Messages => messages::strict::complaint(headers, body),

@@ -30,7 +30,7 @@ pub fn write(answer: &SaidAnswer, number: u64) -> Value {
         _ if has_calls => "tool_calls",
         _ => "stop",
     };
-    let usage = answer.usage;
+    let usage = answer.tokens();
     json!({
         "id": format!("chatcmpl-score{number}"), "object": "chat.completion", "created": 1_700_000_000,
         "model": "score-chat",

@@ -89,7 +89,8 @@ pub fn gather(events: &SseEvents) -> Gathered {
             }
         }
     }
-    if finish.is_null() || !is_done {
+    // SDKs take a response for whole that says how it ends; whether [DONE] follows, is a scenario of its own.
+    if finish.is_null() || (events.is_cut && !is_done) {
         return events.unfinished();
     }
     if message["content"].is_null() {

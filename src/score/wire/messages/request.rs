@@ -164,8 +164,10 @@ pub fn read(body: &Value) -> RequestFacts {
         (_, effort) => effort.clone(),
     };
     facts.set("effort", &effort);
-    if output["format"].is_object() {
-        facts.set("output schema", &plain_schema(&output["format"]["schema"]));
+    for format in [&output["format"], &body["output_format"]] {
+        if format.is_object() {
+            facts.set("output schema", &plain_schema(&format["schema"]));
+        }
     }
     for tool in elements(&body["tools"]) {
         facts.tool(

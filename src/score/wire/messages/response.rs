@@ -35,7 +35,7 @@ pub fn write(answer: &SaidAnswer, number: u64) -> Value {
         _ if !answer.calls.is_empty() => "tool_use",
         _ => "end_turn",
     };
-    let usage = answer.usage;
+    let usage = answer.tokens();
     let sequence = (stop == "stop_sequence").then_some("END");
     json!({
         "id": format!("msg_score{number}"), "type": "message", "role": "assistant", "model": "score-messages",

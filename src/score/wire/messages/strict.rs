@@ -129,7 +129,10 @@ fn settings(body: &Value) -> Option<String> {
     if elements(&body["tools"]).iter().any(is_open) {
         return Some("a tool has no input_schema of the type object".to_owned());
     }
-    let format = &body["output_config"]["format"];
+    let format = match &body["output_config"]["format"] {
+        Value::Null => &body["output_format"],
+        format => format,
+    };
     if format.is_object() && format["schema"]["additionalProperties"] != false {
         return Some(
             "the objects of output_config.format.schema must have additionalProperties: false"

@@ -43,7 +43,7 @@ pub fn write(answer: &SaidAnswer, number: u64) -> Value {
             "groundingSupports": [{"segment": segment, "groundingChunkIndices": [0]}]
         });
     }
-    let usage = answer.usage;
+    let usage = answer.tokens();
     let mut metadata = json!({
         "promptTokenCount": usage.input, "candidatesTokenCount": usage.output - usage.reasoning,
         "totalTokenCount": usage.input + usage.output

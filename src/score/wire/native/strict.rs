@@ -19,7 +19,8 @@ pub fn complaint(body: &Value) -> Option<String> {
     let mut calls_before = 0;
     for (at, content) in contents.iter().enumerate() {
         let role = text(&content["role"]);
-        if !matches!(role, "user" | "model" | "") {
+        // Older examples of the vendor give results the role `function`.
+        if !matches!(role, "user" | "model" | "function" | "") {
             return Some(format!(
                 "contents[{at}].role is {role:?}: use user or model"
             ));

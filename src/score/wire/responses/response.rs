@@ -57,7 +57,7 @@ pub fn write(answer: &SaidAnswer, number: u64) -> Value {
         Some(_) => "incomplete",
         None => "completed",
     };
-    let usage = answer.usage;
+    let usage = answer.tokens();
     json!({
         "id": format!("resp_score{number}"), "object": "response", "created_at": 1_700_000_000,
         "model": "score-responses", "status": status, "error": null,

@@ -154,13 +154,6 @@ pub fn gather(events: &SseEvents) -> Gathered {
         if at == 0 && kind != "response.created" {
             return Gathered::Broken(format!("the first event is {kind}"));
         }
-        // Where there are none at all, the exchange is judged for it.
-        if !data["sequence_number"].is_null() && data["sequence_number"] != at as u64 {
-            return Gathered::Broken(format!(
-                "the sequence_number of {kind} is {}, not {at}",
-                data["sequence_number"]
-            ));
-        }
         if end.is_some() {
             return Gathered::Broken(format!("{kind} follows the end of the response"));
         }
@@ -182,6 +175,19 @@ pub fn gather(events: &SseEvents) -> Gathered {
             Gathered::Broken("the deltas say something else than the final response".to_owned())
         }
     }
+}
+
+/// What is wrong with the numbers of the events.
+pub fn misnumbered(events: &SseEvents) -> Option<String> {
+    let numbered = events.events.iter().filter(|event| event.data != "[DONE]");
+    numbered.enumerate().find_map(|(at, event)| {
+        let data = event.json().ok()?;
+        let number = &data["sequence_number"];
+        (!number.is_null() && *number != at as u64).then(|| {
+            let kind = text(&data["type"]);
+            format!("the sequence_number of {kind} is {number}, not {at}")
+        })
+    })
 }
 
 fn final_text(response: &Value) -> String {
@@ -211,6 +217,7 @@ fn failure(data: &Value) -> Gathered {
     match message.into_iter().find_map(Value::as_str) {
         Some(message) => Gathered::Error(errors::SeenError {
             message: message.to_owned(),
+            flaw: None,
         }),
         None => Gathered::Broken("the error has no message".to_owned()),
     }
