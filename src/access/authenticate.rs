@@ -109,6 +109,14 @@ fn only_secret<'a>(
     Ok(secret)
 }
 
+/// Every secret that a request carries, wherever it stands: what is shown of the request must have none of them.
+pub fn presented_secrets(headers: &HeaderMap, query: Option<&str>) -> Vec<Vec<u8>> {
+    let mut all: Vec<Vec<u8>> = secrets(headers, query).map(Cow::into_owned).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
 /// Checks whether the key may use the model; called before the model is looked up, so that a key
 /// learns nothing of models outside of its globs.
 pub fn authorize_model(key: &Key, model: &str) -> Result<(), ApiError> {

@@ -12,8 +12,8 @@ mod shared_limits;
 
 pub use attempt_buckets::AttemptBuckets;
 pub use authenticate::{
-    KEY_PARAMETER, KeyLookup, TaskKey, authenticate, authorize_model, reauthenticate,
-    refuse_other_model,
+    KEY_PARAMETER, KeyLookup, TaskKey, authenticate, authorize_model, presented_secrets,
+    reauthenticate, refuse_other_model,
 };
 pub use errors::invalid_key;
 pub use failed_attempts::{FailedAttempts, client_network};

@@ -22,8 +22,8 @@ pub use auth::{Auth, AwsSource, CommandSource, CredentialSource};
 pub use azure::{AzureApp, AzureGrant, AzureSource, ManagedIdentity};
 pub use connection::{ClientCertificate, ProxyConfig, UpstreamTls};
 pub use console::{
-    ConsoleConfig, IdentityConfig, IpNetwork, MailConfig, MailRoute, MailSender, MemberKeys,
-    SessionLimits, SignUp, SmtpLogin, SmtpSecurity, SmtpServer,
+    ConsoleConfig, IdentityConfig, InspectorAccess, IpNetwork, MailConfig, MailRoute, MailSender,
+    MemberKeys, SessionLimits, SignUp, SmtpLogin, SmtpSecurity, SmtpServer,
 };
 pub use google::{GoogleCredentials, GoogleSource};
 pub use images::{FilesConfig, ImagesConfig, TasksConfig};

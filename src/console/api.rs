@@ -2,6 +2,7 @@
 
 mod catalog;
 mod identity;
+mod inspect;
 mod keys;
 mod people;
 mod second_factor;
@@ -68,6 +69,9 @@ pub fn routes() -> (Router<Arc<Console>>, OpenApi) {
         .routes(routes!(keys::list_keys, keys::create_key))
         .routes(routes!(keys::get_key, keys::change_key, keys::revoke_key))
         .routes(routes!(keys::rotate_key))
+        .routes(routes!(inspect::start_inspection, inspect::end_inspection))
+        .routes(routes!(inspect::get_inspection))
+        .routes(routes!(inspect::get_capture))
         .routes(routes!(usage::get_usage))
         .routes(routes!(usage::list_requests))
         .routes(routes!(usage::get_request))

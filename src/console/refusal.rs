@@ -33,6 +33,8 @@ pub enum Refusal {
     LastIdentity,
     /// The console sends no mail.
     MailOff,
+    /// The config turns the inspector off.
+    InspectorOff,
     /// An account is made by a link in a mail.
     MailFirst,
     LinkOver,
@@ -140,7 +142,7 @@ impl Refusal {
             | Refusal::AddressUnproven
             | Refusal::AccountDisabled
             | Refusal::MailFirst => 403,
-            Refusal::NotFound | Refusal::MailOff => 404,
+            Refusal::NotFound | Refusal::MailOff | Refusal::InspectorOff => 404,
             Refusal::HandleTaken
             | Refusal::EmailTaken
             | Refusal::LabelTaken
@@ -173,6 +175,7 @@ impl Refusal {
             Refusal::AccountDisabled => "account_disabled",
             Refusal::LastIdentity => "last_identity",
             Refusal::MailOff => "mail_off",
+            Refusal::InspectorOff => "inspector_off",
             Refusal::MailFirst => "mail_first",
             Refusal::LinkOver => "link_over",
             Refusal::Invalid(_) => "invalid",

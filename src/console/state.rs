@@ -42,6 +42,8 @@ pub struct Console {
     pub settings: ConsoleConfig,
     /// `None`: on the command line, where no gateway runs.
     pub runtime: Option<Arc<Runtime>>,
+    /// The machine and the process, for people who have several gateways.
+    pub(super) gateway_name: String,
     pub(super) passwords: Passwords,
     pub(super) failures_by_network: AttemptBuckets,
     /// By login and network.
@@ -80,6 +82,7 @@ impl Console {
             store,
             settings,
             runtime,
+            gateway_name: gateway_name(),
             passwords: Passwords::default(),
             failures_by_network: AttemptBuckets::new(FAILURES_PER_NETWORK),
             failures_by_login: AttemptBuckets::new(FAILURES_PER_LOGIN),
@@ -102,4 +105,12 @@ impl Console {
     pub fn url(&self, path: &str) -> String {
         format!("{}{path}", self.settings.public_url)
     }
+}
+
+fn gateway_name() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname");
+    let host = host.ok().or_else(|| std::env::var("HOSTNAME").ok());
+    let host = host.as_deref().map_or("", str::trim);
+    let host = if host.is_empty() { "localhost" } else { host };
+    format!("{host} ({})", std::process::id())
 }

@@ -2,6 +2,7 @@
 
 mod catalog;
 mod identity;
+mod inspection;
 mod marked_text;
 mod request;
 mod translation;
@@ -10,6 +11,7 @@ mod values;
 
 pub use catalog::{ClientLossesView, ModelView, ModelsView, PriceView};
 pub use identity::{IdentityView, ProviderView, WelcomeView};
+pub use inspection::{CaptureView, InspectionView, MessageView, TimelineEventView};
 pub use marked_text::{Mark, MarkedText, clipped};
 pub use request::{BillLineView, Difference, RequestLineView, RequestView, RequestsView};
 pub use translation::{LossView, TranslationRefusal, TranslationView};
@@ -149,6 +151,7 @@ fn percent(cap: Option<Decimal>, spent: Decimal) -> u8 {
 /// A key of the config file.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct ConfigKeyView {
+    pub id: String,
     pub name: String,
     /// Where the file has it.
     pub line: u64,
@@ -176,10 +179,11 @@ pub struct ConfigKeyView {
 }
 
 impl ConfigKeyView {
-    pub fn new(key: &KeyConfig, used: KeyUse) -> ConfigKeyView {
+    pub fn new(id: String, key: &KeyConfig, used: KeyUse) -> ConfigKeyView {
         let cap = key.spending_cap.as_ref().map(|cap| cap.money);
         let spent = used.spent(key.reset);
         ConfigKeyView {
+            id,
             name: key.name.clone(),
             line: key.line.unwrap_or_default(),
             unlimited_quota: cap.is_none(),

@@ -105,6 +105,9 @@ pub(super) fn log_losses(ctx: &mut RequestContext) {
     if losses.0.is_empty() {
         return;
     }
+    if let Some(capture) = &mut ctx.capture {
+        capture.note_response_losses(&losses);
+    }
     let is_dropped = |action| action == Action::Dropped;
     let adjusted = losses.0.iter().any(|loss| !is_dropped(loss.action));
     let level = match adjusted {
@@ -134,6 +137,9 @@ pub(super) async fn write_header(
     }
     ctx.response
         .start(header.status.as_u16(), ctx.client.elapsed());
+    if let Some(capture) = &mut ctx.capture {
+        capture.note_client_header(&header);
+    }
     ctx.response.set_writing(true);
     let limit = ctx.snapshot.server.timeouts.write_idle;
     let writing = pin!(session.write_response_header(Box::new(header)));
@@ -152,6 +158,9 @@ pub(super) async fn write_body(
     settlement::before_chunk(ctx, end);
     let chunk = chunk.unwrap_or_default();
     ctx.response.count_sent(chunk.len());
+    if let Some(capture) = &mut ctx.capture {
+        capture.note_client_chunk(&chunk);
+    }
     ctx.response.set_writing(true);
     let limit = ctx.snapshot.server.timeouts.write_idle;
     let written = write_all(session, limit, chunk, end).await;

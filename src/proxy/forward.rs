@@ -195,6 +195,9 @@ impl Gateway {
         request: UpstreamRequest,
     ) -> Result<Box<UpstreamSession>> {
         let mut only_new = false;
+        if let Some(capture) = &mut ctx.capture {
+            capture.note_upstream_request(&request);
+        }
         loop {
             let connected = {
                 let connecting = pin!(self.connect(peer, only_new));
@@ -255,6 +258,9 @@ impl Gateway {
         upstream: &mut UpstreamSession,
     ) -> Result<()> {
         let header = upstream.response_header().ok_or_else(no_attempt)?;
+        if let Some(capture) = &mut ctx.capture {
+            capture.note_upstream_header(header);
+        }
         let mut header = response_header::allowed(header);
         let limit = ctx.snapshot.server.body_limit;
         let coding = response_header::content_encoding(&header);

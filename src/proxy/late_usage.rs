@@ -186,6 +186,9 @@ fn observe(ctx: &mut RequestContext, mut chunk: Option<Bytes>, end: bool, is_gue
     if response_memory::count_memory(ctx, length).is_err() {
         return false;
     }
+    if let (Some(capture), Some(chunk)) = (&mut ctx.capture, &chunk) {
+        capture.note_upstream_chunk(chunk);
+    }
     let Some(translator) = &mut ctx.response.translator else {
         return false;
     };

@@ -33,6 +33,7 @@ mod admission;
 mod background_client;
 mod billing;
 mod body_growth;
+mod capture;
 mod client_hello;
 mod cloud_path;
 mod connection_limits;
@@ -243,6 +244,7 @@ impl ProxyHttp for Gateway {
             log.write(session, ctx, cost);
         }
         self.record_spans(session, ctx, cost);
+        capture::finish(ctx, cost);
         listener::return_timer(std::mem::take(&mut ctx.timer));
     }
 

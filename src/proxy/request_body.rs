@@ -39,6 +39,9 @@ pub(super) async fn receive(
         Err(BodyError::ClientGone(error)) => return Err(error),
         Err(BodyError::Invalid(api_error)) => return Err(ctx.set_error(api_error)),
     };
+    if let Some(capture) = &mut ctx.capture {
+        capture.note_client_body(&body);
+    }
     let wait = ctx.client.elapsed().saturating_sub(before);
     ctx.response.add_wait(wait);
     let rewritten = match operation {

@@ -13,7 +13,7 @@ use super::gateway::Gateway;
 use super::plain_body::{add_missing, take_headers, to_plain_body};
 use super::request_body;
 use super::{
-    admission, billing, cloud_path, cors, image_tasks, large_body, local, model_suffix,
+    admission, billing, capture, cloud_path, cors, image_tasks, large_body, local, model_suffix,
     request_framing,
 };
 use crate::access;
@@ -65,7 +65,11 @@ impl Gateway {
         let endpoint = match self.authenticate(session, ctx) {
             Ok((endpoint, caller)) => {
                 let address = admission::client_address(session);
-                match self.admit(ctx, &endpoint, caller, address).await {
+                let admitted = self.admit(ctx, &endpoint, caller, address).await;
+                if matches!(endpoint, Endpoint::Model { .. }) {
+                    capture::begin(session, ctx);
+                }
+                match admitted {
                     Ok(()) => endpoint,
                     Err(api_error) => return Err(ctx.set_error(api_error)),
                 }

@@ -230,6 +230,9 @@ impl Gateway {
     ) -> Result<()> {
         let status = header.status.as_u16();
         let body = read_error_body(session, ctx, upstream, &mut decompressor).await?;
+        if let Some(capture) = &mut ctx.capture {
+            capture.note_upstream_chunk(&body);
+        }
         let client_format = ctx.client.format();
         let attempt = ctx.route.current();
         let upstream_format = attempt.map_or(client_format, |attempt| attempt.upstream.format);

@@ -90,6 +90,9 @@ impl Gateway {
     ) -> Result<()> {
         count_memory(ctx, body.as_ref().map_or(0, Bytes::len))?;
         span_content::keep_chunk(ctx, body.as_ref());
+        if let (Some(capture), Some(chunk)) = (&mut ctx.capture, &*body) {
+            capture.note_upstream_chunk(chunk);
+        }
         let Some(translator) = &mut ctx.response.translator else {
             return Ok(());
         };

@@ -6,7 +6,7 @@ use globset::{Glob, GlobSet, GlobSetBuilder};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
-use super::{Account, Cap, KeyLimiter, OwnerShare, RuntimeState};
+use super::{Account, Cap, InspectionSwitch, KeyLimiter, OwnerShare, RuntimeState};
 use crate::config::{self, Limits};
 
 /// An API key and its limits.
@@ -27,6 +27,7 @@ pub struct Key {
     /// Whose share of what all keys have together it takes: that of the person whose account it belongs to, or its own.
     pub owner_id: Arc<str>,
     pub share: Arc<OwnerShare>,
+    pub inspection: Arc<InspectionSwitch>,
 }
 
 /// Keeps the ids of keys apart from the hashes of their secrets.
@@ -79,6 +80,7 @@ impl Key {
                 reset: settings.reset,
             }),
             account: state.account(&id),
+            inspection: state.inspection_switch(&id),
             id: id.into(),
             limits: settings.limits,
             name: settings.name.into(),

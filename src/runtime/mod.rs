@@ -10,6 +10,7 @@ mod discovery;
 mod fair_shares;
 mod health;
 mod id_origin;
+mod inspection;
 mod key;
 mod key_limiter;
 mod owner_share;
@@ -40,6 +41,11 @@ pub use discovery::{DiscoveredModels, UpstreamDiscovery};
 pub use fair_shares::{FairShares, MemoryShare};
 pub use health::Health;
 pub use id_origin::IdOrigin;
+pub use inspection::{
+    CAPTURES_KEPT, Capture, CaptureOutcome, CaptureShare, CapturedAttempt, CapturedMessage,
+    CapturedRequest, EventKind, EventSide, INSPECTED_REQUESTS, INSPECTION_TIME, InspectedKey,
+    Inspection, InspectionSwitch, Inspector, PANE_LIMIT, TimelineEvent,
+};
 pub use key::{Key, config_key_id, key_hash};
 pub use key_limiter::{KeyLimiter, KeyPermit, LimitReached};
 pub use owner_share::{LeftPermit, OwnerShare};

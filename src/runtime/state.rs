@@ -9,7 +9,10 @@ use std::time::Instant;
 use super::body_memory::{BodyMemory, BodyMemoryShare};
 use super::credential::{FetchedCredential, FetchedCredentials};
 use super::places::{GlobalPermit, Places};
-use super::{Account, DiscoveredModels, Health, KeyLimiter, OwnerShare, UpstreamLoad};
+use super::{
+    Account, DiscoveredModels, Health, InspectionSwitch, Inspector, KeyLimiter, OwnerShare,
+    UpstreamLoad,
+};
 use crate::config::CredentialSource;
 
 #[derive(Default)]
@@ -21,6 +24,8 @@ pub struct RuntimeState {
     /// Of all clients without a key.
     keyless: Arc<OwnerShare>,
     accounts: StateMap<String, Account>,
+    inspection_switches: StateMap<String, InspectionSwitch>,
+    pub inspector: Inspector,
     credentials: FetchedCredentials,
     discovered: StateMap<String, DiscoveredModels>,
     places: Arc<Places>,
@@ -95,6 +100,11 @@ impl RuntimeState {
         self.accounts.get(key_id.to_owned())
     }
 
+    /// What tells the requests of a key whether they are inspected.
+    pub fn inspection_switch(&self, key_id: &str) -> Arc<InspectionSwitch> {
+        self.inspection_switches.get(key_id.to_owned())
+    }
+
     /// The account of a key by its id, if there is one.
     pub fn find_account(&self, key_id: &str) -> Option<Arc<Account>> {
         self.accounts.find(key_id)
@@ -117,6 +127,8 @@ impl RuntimeState {
         self.limiters.remove_unused();
         self.shares.remove_unused();
         self.discovered.remove_unused();
+        self.inspection_switches
+            .remove_unused_unless(InspectionSwitch::is_on);
         // A key that is removed and added again keeps what it has spent.
         self.accounts
             .remove_unused_unless(|account| !account.is_unused());

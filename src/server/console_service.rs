@@ -2,6 +2,7 @@
 //! requests for people.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use pingora::server::ShutdownWatch;
@@ -17,6 +18,8 @@ use crate::store::Store;
 
 /// Connections to the database.
 const STORE_CONNECTIONS: u32 = 4;
+/// How often old captures are looked for.
+const FORGET_INTERVAL: Duration = Duration::from_secs(30);
 
 pub(super) struct ConsoleService {
     pub(super) console: ConsoleConfig,
@@ -49,9 +52,18 @@ impl BackgroundService for ConsoleService {
         };
         let console = Console::new(store, self.console.clone(), Some(self.runtime.clone()));
         let router = console::router(Arc::new(console));
+        tokio::spawn(forget_captures(self.runtime.clone()));
         let most = self.max_connections;
         let web = WebService::new("console", listener, router, self.timeouts, most);
         let web = web.with_tls(self.tls.clone());
         web.start(shutdown).await;
+    }
+}
+
+/// Forgets what inspections have captured when its time is over, also where nobody looks at it.
+async fn forget_captures(runtime: Arc<Runtime>) {
+    loop {
+        tokio::time::sleep(FORGET_INTERVAL).await;
+        runtime.state.inspector.forget_old();
     }
 }

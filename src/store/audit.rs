@@ -3,7 +3,7 @@
 use sqlx::{Any, Transaction};
 use uuid::Uuid;
 
-use super::database::milliseconds_now;
+use super::database::{Store, milliseconds_now};
 use super::error::StoreError;
 
 /// One line of the audit log.
@@ -21,6 +21,15 @@ pub struct AuditEntry {
     pub change: String,
     /// The address of the client.
     pub remote: String,
+}
+
+impl Store {
+    /// Writes a line of what changes nothing in the store.
+    pub async fn append_audit(&self, entry: &AuditEntry) -> Result<(), StoreError> {
+        let mut transaction = self.begin_write().await?;
+        append(&mut transaction, entry).await?;
+        Ok(transaction.commit().await?)
+    }
 }
 
 pub(super) async fn append(

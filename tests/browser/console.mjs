@@ -136,6 +136,27 @@ await look("request");
 const cells = await page.locator(".bill tbody td:last-child").allTextContents();
 const billed = cells.map((cell) => Number(cell.replace(/[=, ]/g, ""))).reduce((sum, cost) => sum + cost, 0);
 assert(Math.abs(billed - Number(await page.textContent(".bill tfoot td:last-child"))) < 1e-12);
+// The inspector: nothing yet, then a stream that another format answers and a refusal, which show up by themselves.
+await page.goto(`${base}/keys`);
+await page.click('a:text("laptop")');
+await page.click('form[action$="/inspection"] button');
+await look("inspection-empty");
+const streamed = { model: "demo-messages", seed: 7, stream: true, max_tokens: 64, messages: [{ role: "user", content: "<b>Say hello</b> to the lighthouse." }] };
+assert.equal(await ask(secret, "/v1/chat/completions", streamed), 200);
+assert.equal(await ask(secret, "/v1/chat/completions", { ...streamed, model: "nothing" }), 404);
+await page.waitForSelector('tr[data-number="2"] .badge.bad');
+await page.waitForSelector('tr[data-number="1"] .badge.good');
+await look("inspection");
+await page.click('tr[data-number="1"] a');
+assert.equal(await page.locator(".message").count(), 4);
+assert(!(await page.content()).includes(secret), "the secret is redacted");
+assert(await page.isVisible('.message:has-text("<b>Say hello</b>")'));
+await look("captured-request");
+await page.goBack();
+await page.click('form[action$="/inspection/end"] button');
+await page.waitForSelector(".head .badge:not(.good)");
+await look("inspection-ended");
+
 await page.goto(`${base}/usage?from=2020-01-01&until=2020-01-31`);
 await look("usage-nothing");
 
@@ -179,6 +200,14 @@ await plain.screenshot({ path: `${folder}/usage-plain.png`, fullPage: true });
 await plain.click('.head .tabs a:text("Requests")');
 await plain.click("tbody a");
 assert(await plain.isVisible(".bill tfoot"));
+await plain.goto(`${base}/keys`);
+await plain.click('a:text("plain")');
+await plain.click('form[action$="/inspection"] button');
+assert.equal(await ask(plainSecret, "/v1/chat/completions", streamed), 200);
+await plain.click(".inspection .actions a");
+await plain.click("tbody a");
+assert(await plain.isVisible('.message:has-text("message_start")'), "what was captured needs no script");
+const captured = plain.url();
 assert.equal((await plain.goto(`${base}/people`)).status(), 403);
 await plain.screenshot({ path: `${folder}/forbidden.png` });
 await plain.goto(`${base}/keys`);
@@ -207,6 +236,9 @@ await plain.screenshot({ path: `${folder}/usage-chinese-dark.png`, fullPage: tru
 await plain.goto(`${base}/requests`);
 await plain.click("tbody a");
 await plain.screenshot({ path: `${folder}/request-chinese-dark.png`, fullPage: true });
+
+await plain.goto(captured);
+await plain.screenshot({ path: `${folder}/captured-request-chinese-dark.png`, fullPage: true });
 
 await browser.close();
 assert.deepEqual(problems, []);

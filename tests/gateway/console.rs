@@ -59,7 +59,7 @@ impl TestConsole {
              keys: [{{name: fixed, secret: a-secret-of-the-config, spending_cap: 2, reset: daily}}]\n\
              upstreams: [{{name: mock, format: chat, base_url: \"http://{mock}/v1\"}}, \
              {{name: gone, format: chat, base_url: \"http://127.0.0.1:9/v1\"}}, \
-             {{name: other, format: messages, base_url: \"http://{mock}\"}}]\n\
+             {{name: other, format: messages, base_url: \"http://{mock}\", auth: {{header: {{name: x-api-key, value: credential-of-the-upstream}}}}}}]\n\
              models: [{{id: m, pricing: {{input: 1, output: 1}}, upstreams: [{{name: mock}}]}}, \
              {{id: second, pricing: {{input: 1.25, output: 10, per_request: 0.001}}, upstreams: [{{name: gone}}, {{name: other, priority: 1}}]}}]\n",
             mock = mock.address

@@ -17,6 +17,7 @@ mod console_attempts;
 mod console_catalog;
 mod console_explorer;
 mod console_identity;
+mod console_inspect;
 mod console_mail;
 mod console_second_factor;
 mod console_usage;

@@ -7,7 +7,9 @@ use super::server::parse_listener;
 use super::{identity, mail};
 use crate::config::check::DeclaredNames;
 use crate::config::problem::Position;
-use crate::config::settings::{Amount, ConsoleConfig, Listen, MemberKeys, SessionLimits, SignUp};
+use crate::config::settings::{
+    Amount, ConsoleConfig, InspectorAccess, Listen, MemberKeys, SessionLimits, SignUp,
+};
 use crate::config::table::{ConfigField, ConfigReader, ConfigTable, Located};
 use crate::config::tree::YamlKind;
 use crate::config::values;
@@ -49,6 +51,7 @@ pub fn parse(
     let admins = reader.items(&mut table, "admins", values::mail_address);
     let mail_field = table.take("mail");
     let mail = mail_field.and_then(|field| mail::parse(reader, field));
+    let inspector = reader.optional(&mut table, "inspector", parse_inspector);
     reader.finish(table);
     if !has_store {
         let message = "console needs a store, where people and keys are kept; add one, such as store: sqlite:omniglot.db";
@@ -94,7 +97,16 @@ pub fn parse(
         mail,
         identity,
         admins: admins.into_iter().map(|admin| admin.value).collect(),
+        inspector: inspector.unwrap_or(InspectorAccess::Owners),
     })
+}
+
+fn parse_inspector(text: &str) -> Result<InspectorAccess, String> {
+    match text {
+        "owners" => Ok(InspectorAccess::Owners),
+        "off" => Ok(InspectorAccess::Off),
+        _ => Err("owners or off".to_owned()),
+    }
 }
 
 fn default_listener(position: Position) -> Located<SocketAddr> {

@@ -21,6 +21,16 @@ pub struct ConsoleConfig {
     pub identity: Vec<IdentityConfig>,
     /// Who is an administrator, by an address that an identity provider has proven; in lower case.
     pub admins: Vec<String>,
+    pub inspector: InspectorAccess,
+}
+
+/// Who may see what the requests of a key were and became.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InspectorAccess {
+    /// The owners of the key's account.
+    Owners,
+    /// Nobody.
+    Off,
 }
 
 /// Who may make an account.

@@ -39,3 +39,46 @@ document.addEventListener("keydown", (event) => {
     menu.querySelector("summary").focus();
   }
 });
+
+// Follows an inspection: its requests show up as they come, and change until they have ended.
+const inspection = document.querySelector("[data-inspection]");
+if (inspection) {
+  const id = inspection.dataset.inspection;
+  const field = (parent, name) => parent.querySelector(`[data-field="${name}"]`);
+  const row = (request) => {
+    const known = inspection.querySelector(`tr[data-number="${request.number}"]`);
+    if (known) return known;
+    const made = document.getElementById("captured").content.querySelector("tr").cloneNode(true);
+    made.dataset.number = request.number;
+    const link = field(made, "link");
+    link.href = `/inspections/${id}/${request.number}`;
+    link.textContent = request.time.replace("T", " ").replace("Z", " UTC");
+    field(inspection, "table").querySelector("tbody").append(made);
+    return made;
+  };
+  const show = (view) => {
+    field(inspection, "left").textContent = view.left;
+    const state = field(inspection, "state");
+    state.textContent = view.running ? inspection.dataset.running : inspection.dataset.ended;
+    state.classList.toggle("good", view.running);
+    field(inspection, "empty").hidden = view.requests.length > 0;
+    field(inspection, "table").hidden = view.requests.length === 0;
+    for (const request of view.requests) {
+      const shown = row(request);
+      for (const name of ["model", "format", "upstream"]) field(shown, name).textContent = request[name];
+      field(shown, "cost").textContent = request.cost ?? "";
+      field(shown, "took").textContent = request.took_ms?.toFixed(1) ?? "";
+      if (request.status !== null) {
+        const status = field(shown, "status");
+        status.textContent = request.status;
+        status.classList.add(request.status >= 400 ? "bad" : "good");
+      }
+    }
+  };
+  const source = new EventSource(`/api/v1/inspections/${id}`);
+  source.addEventListener("inspection", (event) => show(JSON.parse(event.data)));
+  source.addEventListener("end", (event) => {
+    show(JSON.parse(event.data));
+    source.close();
+  });
+}

@@ -15,8 +15,9 @@ pub async fn list_config_keys(call: &ConsoleCall) -> Result<Vec<ConfigKeyView>, 
     let snapshot = runtime.snapshot();
     let mut views = Vec::with_capacity(snapshot.config_keys.len());
     for key in &snapshot.config_keys {
-        let used = usage(call, &config_key_id(&key.sha256)).await?;
-        views.push(ConfigKeyView::new(key, used));
+        let id = config_key_id(&key.sha256);
+        let used = usage(call, &id).await?;
+        views.push(ConfigKeyView::new(id, key, used));
     }
     Ok(views)
 }

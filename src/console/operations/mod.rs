@@ -6,6 +6,7 @@ pub mod config_keys;
 pub mod identities;
 pub mod identity;
 pub mod input;
+pub mod inspect;
 pub mod invitations;
 pub mod keys;
 mod mail;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::people::{PersonEdit, PersonInput};
 use super::usage::{RequestsInput, UsageInput};
 use super::{
-    catalog, config_keys, identities, identity, invitations, keys, people, reset, second_factor,
-    session, sign_up, translate, usage, verification,
+    catalog, config_keys, identities, identity, inspect, invitations, keys, people, reset,
+    second_factor, session, sign_up, translate, usage, verification,
 };
 use crate::config;
 use crate::console::actor::{Actor, ConsoleCall, SignedIn, Via, now};
@@ -16,6 +16,7 @@ use crate::console::refusal::{InputProblem, Refusal};
 use crate::console::sessions;
 use crate::console::state::Console;
 use crate::model::{Money, Usage, UsageDetails, UsageRecord};
+use crate::runtime::{InspectedKey, Runtime};
 use crate::store::{AuditEntry, KeyChange, NewPerson, Person, PersonRole, Store, StoredSession};
 
 /// A console with one person of every role, and another member whose things are not theirs.
@@ -42,7 +43,9 @@ impl Scene {
         let text = format!("store: \"sqlite:{}\"\nconsole: {settings}", path.display());
         let config = config::parse("test.yaml", &text, &|_| None).expect("a good config");
         let store = Store::open(config.store.as_ref().expect("a store")).await;
-        let console = Console::new(store.expect("it opens"), config.console.expect("it"), None);
+        let settings = config.console.clone().expect("it");
+        let runtime = Arc::new(Runtime::new(config));
+        let console = Console::new(store.expect("it opens"), settings, Some(runtime));
         let scene = Scene {
             console: Arc::new(console),
             _folder: folder,
@@ -114,6 +117,22 @@ impl Scene {
             .store
             .create_owned_key(&name, &change, None, &entry);
         made.await.expect("a key").0.id
+    }
+
+    /// An inspection of a new key of an account with one request: the ids of both.
+    async fn inspection(&self, account: &str) -> (String, String) {
+        let key = InspectedKey {
+            id: self.key(account).await,
+            name: format!("{account}/k"),
+            account: account.to_owned(),
+            by: account.to_owned(),
+        };
+        let id = key.id.clone();
+        let state = &self.console.runtime.as_ref().expect("a gateway").state;
+        let switch = state.inspection_switch(&id);
+        let inspection = state.inspector.start(key, switch.clone());
+        assert!(switch.begin("req_1").is_some());
+        (id, inspection.id.clone())
     }
 
     /// A new request with a key of an account, by its id.
@@ -227,6 +246,18 @@ keys::rotate_key              own   sign_in_needed forbidden      ok            
 keys::rotate_key              other sign_in_needed not_found      not_found      ok             ok
 keys::revoke_key              own   sign_in_needed forbidden      ok             ok             ok
 keys::revoke_key              other sign_in_needed not_found      not_found      ok             ok
+inspect::start_inspection     own   sign_in_needed forbidden      ok             ok             sign_in_needed
+inspect::start_inspection     other sign_in_needed not_found      not_found      forbidden      sign_in_needed
+inspect::end_inspection       own   sign_in_needed forbidden      ok             ok             sign_in_needed
+inspect::end_inspection       other sign_in_needed not_found      not_found      forbidden      sign_in_needed
+inspect::find_inspection      own   sign_in_needed forbidden      ok             ok             sign_in_needed
+inspect::find_inspection      other sign_in_needed not_found      not_found      forbidden      sign_in_needed
+inspect::get_inspection       own   sign_in_needed not_found      ok             ok             sign_in_needed
+inspect::get_inspection       other sign_in_needed not_found      not_found      not_found      sign_in_needed
+inspect::watch_inspection     own   sign_in_needed not_found      ok             ok             sign_in_needed
+inspect::watch_inspection     other sign_in_needed not_found      not_found      not_found      sign_in_needed
+inspect::get_capture          own   sign_in_needed not_found      ok             ok             sign_in_needed
+inspect::get_capture          other sign_in_needed not_found      not_found      not_found      sign_in_needed
 catalog::list_models          -     sign_in_needed ok             ok             ok             ok
 translate::translate          -     ok             ok             ok             ok             ok
 usage::get_usage              own   sign_in_needed ok             ok             ok             ok
@@ -345,6 +376,28 @@ async fn attempt(scene: &Scene, operation: &str, call: &ConsoleCall, owner: &str
         }
         "keys::rotate_key" => word(keys::rotate_key(call, &scene.key(owner).await, 0).await),
         "keys::revoke_key" => word(keys::revoke_key(call, &scene.key(owner).await).await),
+        "inspect::start_inspection" => {
+            word(inspect::start_inspection(call, &scene.key(owner).await).await)
+        }
+        "inspect::end_inspection" => {
+            let (key, _) = scene.inspection(owner).await;
+            word(inspect::end_inspection(call, &key).await)
+        }
+        "inspect::find_inspection" => {
+            word(inspect::find_inspection(call, &scene.key(owner).await).await)
+        }
+        "inspect::get_inspection" => {
+            let (_, id) = scene.inspection(owner).await;
+            word(inspect::get_inspection(call, &id).await)
+        }
+        "inspect::watch_inspection" => {
+            let (_, id) = scene.inspection(owner).await;
+            word(inspect::watch_inspection(call, &id).await)
+        }
+        "inspect::get_capture" => {
+            let (_, id) = scene.inspection(owner).await;
+            word(inspect::get_capture(call, &id, 1).await)
+        }
         "catalog::list_models" => {
             word(catalog::list_models(call, &catalog::ModelsInput::default()).await)
         }

@@ -5,6 +5,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 
 use super::visit::{Page, Visit, render};
+use crate::config::InspectorAccess;
 use crate::console::operations::{config_keys, keys};
 use crate::console::refusal::Refusal;
 use crate::console::texts::fill;
@@ -16,6 +17,7 @@ struct ConfigKeysPage {
     page: Page,
     accounts: Vec<AccountView>,
     keys: Vec<ConfigKeyView>,
+    may_inspect: bool,
 }
 
 impl ConfigKeysPage {
@@ -37,6 +39,7 @@ pub async fn list(visit: Visit) -> Response {
                 page,
                 accounts,
                 keys,
+                may_inspect: visit.call.console.settings.inspector == InspectorAccess::Owners,
             };
             render(&template, StatusCode::OK)
         }

@@ -9,10 +9,10 @@ use serde::Deserialize;
 
 use super::forms::KeyForm;
 use super::visit::{Page, Visit, render, status_of};
-use crate::console::operations::keys;
+use crate::console::operations::{inspect, keys};
 use crate::console::refusal::Refusal;
 use crate::console::texts::fill;
-use crate::console::views::{AccountView, KeyView, KeyWithSecret};
+use crate::console::views::{AccountView, InspectionView, KeyView, KeyWithSecret};
 
 const SECTION: &str = "keys";
 
@@ -48,8 +48,18 @@ struct KeyPage {
     cap_hint: String,
     may_unlimited: bool,
     may_write: bool,
+    /// The actor may inspect it.
+    may_inspect: bool,
+    inspection: Option<InspectionView>,
     previous: Option<String>,
     back: String,
+}
+
+impl KeyPage {
+    fn is_inspected(&self) -> bool {
+        let inspection = self.inspection.as_ref();
+        inspection.is_some_and(|inspection| inspection.running)
+    }
 }
 
 #[derive(Template)]
@@ -213,6 +223,7 @@ async fn key_page(
         Err(refusal) => return visit.refuse(&refusal),
     };
     let may_write = visit.call.check_may_write(&key.account).await.is_ok();
+    let inspection = inspect::find_inspection(&visit.call, id).await;
     let (cap_hint, may_unlimited) = quota_texts(&visit);
     let page = visit.page.in_section(SECTION);
     let page = match problem {
@@ -225,6 +236,8 @@ async fn key_page(
         // A key that has it keeps it, whoever changes something else.
         may_unlimited: may_unlimited || key.unlimited_quota,
         may_write,
+        may_inspect: inspection.is_ok(),
+        inspection: inspection.ok().flatten(),
         previous: previous_text(&page, &key),
         back: format!("{}/keys", account_path(&key.account)),
         page,

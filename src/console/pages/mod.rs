@@ -5,6 +5,8 @@ mod config_keys;
 mod csv;
 mod forms;
 mod identity;
+mod inspect;
+mod json_text;
 mod keys;
 mod mail;
 mod me;
@@ -69,6 +71,10 @@ pub fn routes() -> Router<Arc<Console>> {
         .route("/keys/{id}", get(keys::show).post(keys::change))
         .route("/keys/{id}/rotate", post(keys::rotate))
         .route("/keys/{id}/revoke", post(keys::revoke))
+        .route("/keys/{id}/inspection", post(inspect::start))
+        .route("/keys/{id}/inspection/end", post(inspect::end))
+        .route("/inspections/{id}", get(inspect::show))
+        .route("/inspections/{id}/{number}", get(inspect::show_capture))
         .route(
             "/accounts/{account}/keys",
             get(keys::list).post(keys::create),

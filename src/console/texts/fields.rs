@@ -2,6 +2,7 @@
 
 use super::catalog::CatalogTexts;
 use super::explorer::ExplorerTexts;
+use super::inspect::InspectTexts;
 use super::usage::UsageTexts;
 
 /// All texts of one language. `{}` stands for a value.
@@ -230,6 +231,7 @@ pub struct Texts {
     pub usage: UsageTexts,
     pub explorer: ExplorerTexts,
     pub catalog: CatalogTexts,
+    pub inspect: InspectTexts,
     pub refusals: RefusalTexts,
 }
 

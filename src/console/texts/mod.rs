@@ -5,6 +5,7 @@ mod chinese;
 mod english;
 mod explorer;
 mod fields;
+mod inspect;
 mod numbers;
 mod usage;
 
@@ -88,6 +89,7 @@ impl Texts {
             Refusal::AccountDisabled => texts.account_disabled,
             Refusal::LastIdentity => texts.last_identity,
             Refusal::MailOff => texts.mail_off,
+            Refusal::InspectorOff => self.inspect.off,
             Refusal::MailFirst => texts.mail_first,
             Refusal::LinkOver => texts.link_over,
             Refusal::HandleTaken => texts.handle_taken,

@@ -23,6 +23,7 @@ pub(super) use billing::{RESERVED_TIME, RequestCost};
 pub(super) use client::ClientState;
 pub(super) use spans::{AttemptSpan, RequestSpans, SpanContent};
 
+use super::capture::CaptureRecorder;
 use super::conversation_store::ConversationScope;
 use super::timer::ReusableTimer;
 use super::upstream::redact;
@@ -42,6 +43,8 @@ pub struct RequestContext {
     pub(in crate::proxy) billing: BillingState,
     /// The trace of the request; `None`: no traces are made.
     pub(in crate::proxy) spans: Option<Box<RequestSpans>>,
+    /// `None`: the request is not inspected.
+    pub(in crate::proxy) capture: Option<Box<CaptureRecorder>>,
     /// One timer per connection; it is here while the request runs.
     pub(in crate::proxy) timer: ReusableTimer,
     in_flight: Option<InFlight>,
@@ -64,6 +67,7 @@ impl RequestContext {
             in_flight: Some(metrics.in_flight()),
             billing: BillingState::new(metrics, journal),
             spans: None,
+            capture: None,
             timer,
         }
     }
@@ -113,10 +117,16 @@ impl RequestContext {
         if let Some(spans) = &mut self.spans {
             spans.start_attempt(self.route.current());
         }
+        if let (Some(capture), Some(attempt)) = (&mut self.capture, self.route.current()) {
+            capture.start_attempt(attempt);
+        }
     }
 
-    /// Notes for the trace how the attempt under way has ended.
+    /// Notes for the trace and the inspection how the attempt under way has ended.
     pub(in crate::proxy) fn end_attempt(&mut self) {
+        if let Some(capture) = &mut self.capture {
+            capture.end_attempt(self.response.pending_error());
+        }
         let Some(span) = self.spans.as_mut().and_then(|spans| spans.current()) else {
             return;
         };

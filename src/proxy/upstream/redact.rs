@@ -56,6 +56,58 @@ pub(in crate::proxy) fn redact(upstream: &Upstream, bytes: &[u8]) -> Option<Vec<
     })
 }
 
+/// What is redacted in what the owner of an inspected key is shown.
+pub(in crate::proxy) struct CaptureSecrets<'u> {
+    secrets: Vec<Vec<u8>>,
+    /// Whether a byte can be the first one of a secret, however that is written.
+    begins: [bool; 256],
+    address: Option<UpstreamAddress<'u>>,
+}
+
+impl<'u> CaptureSecrets<'u> {
+    /// The credentials of an upstream, and those that the client has sent.
+    pub(in crate::proxy) fn new(
+        upstream: Option<&'u Upstream>,
+        of_client: &[Vec<u8>],
+    ) -> CaptureSecrets<'u> {
+        let mut secrets = upstream.map(credentials).unwrap_or_default();
+        let of_client = of_client.iter().filter(|secret| secret.len() >= SHORTEST);
+        secrets.extend(of_client.cloned());
+        let secrets = with_base64(secrets);
+        let mut begins = [false; 256];
+        let firsts = secrets.iter().filter_map(|secret| secret.first().copied());
+        for first in firsts.chain([b'%', b'\\']) {
+            begins[usize::from(first)] = true;
+        }
+        CaptureSecrets {
+            secrets,
+            begins,
+            address: upstream.map(|upstream| UpstreamAddress::new(&upstream.base)),
+        }
+    }
+
+    /// Redacts credentials; `None`: the bytes hold none.
+    pub(in crate::proxy) fn redact(&self, bytes: &[u8]) -> Option<Vec<u8>> {
+        replace_found(bytes, |at| self.credential_at(bytes, at))
+    }
+
+    /// Redacts the upstream's address as well.
+    pub(in crate::proxy) fn redact_with_address(&self, bytes: &[u8]) -> Option<Vec<u8>> {
+        replace_found(bytes, |at| {
+            let credential = self.credential_at(bytes, at);
+            credential.or_else(|| self.address.as_ref()?.length_at(bytes, at))
+        })
+    }
+
+    fn credential_at(&self, bytes: &[u8], at: usize) -> Option<usize> {
+        let credential = match self.begins[usize::from(bytes[at])] {
+            true => longest_credential(&self.secrets, &bytes[at..]),
+            false => None,
+        };
+        credential.or_else(|| signature_at(bytes, at))
+    }
+}
+
 fn credentials(upstream: &Upstream) -> Vec<Vec<u8>> {
     let values = upstream.headers.iter().map(|(_, value)| value.as_bytes());
     let values = values.map(|value| value.strip_prefix(BEARER).unwrap_or(value));

@@ -1,0 +1,159 @@
+//! One side of an inspected request as its bytes come and go, and what is kept of it in the end.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::super::upstream::redact::CaptureSecrets;
+use super::redaction::{redact_fields, redact_text};
+use crate::formats::Codec;
+use crate::model::Event;
+use crate::runtime::{
+    CaptureShare, CapturedMessage, EventKind, EventSide, PANE_LIMIT, TimelineEvent,
+};
+use crate::sse::SseFrames;
+
+/// More is taken than is shown, so that a credential that begins in what is shown is whole and can be found.
+const SLACK: usize = 16 << 10;
+
+/// How many chunks of a body are told apart.
+const MAX_CHUNKS: usize = 2000;
+
+/// How long the names of events are.
+const MAX_NAME: usize = 40;
+
+/// The bytes of one side so far, with every credential in them: it never leaves the request.
+pub(super) struct RawMessage {
+    pub(super) head: String,
+    body: Vec<u8>,
+    size: u64,
+    /// The length of each chunk that is kept, and when it came.
+    chunks: Vec<(usize, u64)>,
+    share: CaptureShare,
+}
+
+impl RawMessage {
+    pub(super) const fn new(head: String, share: CaptureShare) -> RawMessage {
+        RawMessage {
+            head,
+            body: Vec::new(),
+            size: 0,
+            chunks: Vec::new(),
+            share,
+        }
+    }
+
+    pub(super) fn push(&mut self, chunk: &[u8], microseconds: u64) {
+        if chunk.is_empty() {
+            return;
+        }
+        self.size += chunk.len() as u64;
+        let room = (PANE_LIMIT + SLACK).saturating_sub(self.body.len());
+        let taken = self.share.take(chunk.len().min(room));
+        self.body.extend_from_slice(&chunk[..taken]);
+        let is_told_apart = self.chunks.len() < MAX_CHUNKS;
+        match self.chunks.last_mut().filter(|_| !is_told_apart) {
+            Some((length, _)) => *length += taken,
+            None => self.chunks.push((taken, microseconds)),
+        }
+    }
+
+    pub(super) const fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Redacts all of it. `hides_address`: it may name the upstream's address, which is the operator's.
+    pub(super) fn finish(
+        mut self,
+        secrets: &CaptureSecrets<'_>,
+        hides_address: bool,
+    ) -> Arc<CapturedMessage> {
+        let mut is_cut = self.size > self.body.len() as u64;
+        let redacted = match hides_address {
+            true => secrets.redact_with_address(&self.body),
+            false => secrets.redact(&self.body),
+        };
+        let mut body = redact_fields(redacted.unwrap_or(self.body));
+        // What stands at the end of what was cut may be the first half of a credential.
+        let shown = match is_cut {
+            true => body.len().saturating_sub(SLACK).min(PANE_LIMIT),
+            false => body.len().min(PANE_LIMIT),
+        };
+        is_cut |= shown < body.len();
+        body.truncate(shown);
+        let body = String::from_utf8_lossy(&body).replace('\0', "\u{fffd}");
+        self.share.shrink_to(body.len());
+        Arc::new(CapturedMessage {
+            head: redact_text(secrets, self.head),
+            body,
+            size: self.size,
+            is_cut,
+            share: self.share,
+        })
+    }
+
+    /// When which part of the body came: the events of a stream, or chunks.
+    pub(super) fn events(
+        &self,
+        side: EventSide,
+        codec: &dyn Codec,
+        secrets: &CaptureSecrets<'_>,
+    ) -> Vec<TimelineEvent> {
+        let mut events = Vec::new();
+        let is_stream = self.head.contains("text/event-stream");
+        let (mut frames, mut decoder, mut at) = (SseFrames::default(), codec.stream_decoder(), 0);
+        for (length, microseconds) in &self.chunks {
+            let chunk = &self.body[at..at + length];
+            at += length;
+            if !is_stream {
+                events.push(TimelineEvent {
+                    microseconds: *microseconds,
+                    side,
+                    kind: EventKind::Chunk,
+                    detail: String::new(),
+                    bytes: *length as u64,
+                });
+                continue;
+            }
+            frames.push(chunk, |frame| {
+                let mut words: Vec<&str> = Vec::new();
+                let Some(data) = frame.data.as_deref() else {
+                    return;
+                };
+                // What cannot be decoded is shown by its name, or by none.
+                let _ = decoder.decode_event(data, &mut |event| words.push(event_word(&event)));
+                words.dedup();
+                let name = match (&*frame.name, data) {
+                    ("", "[DONE]") => data.to_owned(),
+                    ("", _) => words.join(" "),
+                    (name, _) => name.chars().take(MAX_NAME).collect(),
+                };
+                events.push(TimelineEvent {
+                    microseconds: *microseconds,
+                    side,
+                    kind: EventKind::StreamEvent,
+                    detail: redact_text(secrets, name),
+                    bytes: frame.raw.len() as u64,
+                });
+            });
+        }
+        events
+    }
+}
+
+/// An event of a stream without names for its events.
+const fn event_word(event: &Event<'_>) -> &'static str {
+    match event {
+        Event::Start { .. } => "start",
+        Event::Open { .. } => "open",
+        Event::Delta { .. } => "delta",
+        Event::Close { .. } => "close",
+        Event::Finish { .. } => "finish",
+        Event::Usage(_) => "usage",
+        Event::End => "end",
+    }
+}
+
+/// Microseconds since a request has arrived.
+pub(super) fn since(started: Instant) -> u64 {
+    u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX)
+}

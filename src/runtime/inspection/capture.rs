@@ -1,0 +1,279 @@
+//! One inspected request: what it was and became, with every credential redacted before it comes here.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jiff::Timestamp;
+use tokio::sync::watch;
+
+use crate::model::{Money, Usage};
+
+/// How many bytes of a body are shown.
+pub const PANE_LIMIT: usize = 256 << 10;
+
+/// How many events of a request are kept.
+const MAX_EVENTS: usize = 1000;
+
+/// How many attempts of a request are kept whole; of the others the timeline tells.
+const MAX_ATTEMPTS: usize = 4;
+
+/// How many bytes all captures of a process may have together.
+#[derive(Debug)]
+pub struct CaptureMemory {
+    used: AtomicUsize,
+    limit: usize,
+}
+
+impl CaptureMemory {
+    pub(super) const fn new(limit: usize) -> CaptureMemory {
+        CaptureMemory {
+            used: AtomicUsize::new(0),
+            limit,
+        }
+    }
+}
+
+/// What one body takes of it, until this is dropped.
+#[derive(Debug)]
+pub struct CaptureShare {
+    memory: Arc<CaptureMemory>,
+    bytes: usize,
+}
+
+impl CaptureShare {
+    const fn new(memory: Arc<CaptureMemory>) -> CaptureShare {
+        CaptureShare { memory, bytes: 0 }
+    }
+
+    /// Takes room for so many bytes more, or for as many as there is room for; tells for how many.
+    pub fn take(&mut self, wanted: usize) -> usize {
+        let limit = self.memory.limit;
+        let grown = |used: usize| Some(used.saturating_add(wanted).min(limit.max(used)));
+        let before = self
+            .memory
+            .used
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, grown);
+        let before = before.unwrap_or(limit);
+        let taken = wanted.min(limit.saturating_sub(before));
+        self.bytes += taken;
+        taken
+    }
+
+    /// Gives back all but so many bytes.
+    pub fn shrink_to(&mut self, bytes: usize) {
+        let rest = self.bytes.saturating_sub(bytes);
+        self.memory.used.fetch_sub(rest, Ordering::AcqRel);
+        self.bytes -= rest;
+    }
+}
+
+impl Drop for CaptureShare {
+    fn drop(&mut self) {
+        self.shrink_to(0);
+    }
+}
+
+/// One side of a request: a header and a body, as text, without credentials.
+#[derive(Debug)]
+pub struct CapturedMessage {
+    /// The first line and the fields.
+    pub head: String,
+    pub body: String,
+    /// How many bytes the body had.
+    pub size: u64,
+    /// Not all of it is here.
+    pub is_cut: bool,
+    /// What it takes of the memory of captures.
+    pub share: CaptureShare,
+}
+
+/// One attempt at one upstream.
+#[derive(Debug, Clone)]
+pub struct CapturedAttempt {
+    pub upstream: Arc<str>,
+    /// The name of the upstream's format.
+    pub format: &'static str,
+    /// `None`: nothing was sent.
+    pub request: Option<Arc<CapturedMessage>>,
+    /// `None`: nothing came back.
+    pub response: Option<Arc<CapturedMessage>>,
+}
+
+/// Where an event of the timeline happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EventSide {
+    /// Between the client and the gateway.
+    Client,
+    /// Between the gateway and an upstream.
+    Upstream,
+}
+
+/// What an event of the timeline is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EventKind {
+    /// The header of the request has arrived.
+    Arrived,
+    /// All of its body has.
+    BodyRead,
+    /// An attempt starts; the detail is the upstream.
+    AttemptStarted,
+    /// The request goes out to the upstream.
+    Sent,
+    /// The header of the upstream's response is here; the detail is the status.
+    HeaderReceived,
+    /// The attempt has failed; the detail is why.
+    AttemptFailed,
+    /// The header of the response goes out to the client; the detail is the status.
+    HeaderSent,
+    /// One event of a stream; the detail is its name.
+    StreamEvent,
+    /// A part of a body that is no stream of events.
+    Chunk,
+    /// The client has gone before the end.
+    ClientLeft,
+    Ended,
+}
+
+/// One event of the timeline.
+#[derive(Debug, Clone)]
+pub struct TimelineEvent {
+    /// Since the request has arrived.
+    pub microseconds: u64,
+    pub side: EventSide,
+    pub kind: EventKind,
+    pub detail: String,
+    /// Of what came or went.
+    pub bytes: u64,
+}
+
+/// How the request ended.
+#[derive(Debug, Clone, Default)]
+pub struct CaptureOutcome {
+    pub status: u16,
+    /// The kind of error that the client was told.
+    pub error: Option<&'static str>,
+    pub usage: Option<Usage>,
+    pub is_estimated: bool,
+    /// `None`: the model has no prices, or nothing was used.
+    pub cost: Option<Money>,
+    /// The client's paths of what the upstream's format could not express.
+    pub dropped: String,
+    pub adjusted: String,
+    /// The same of the response, in the client's format.
+    pub response_dropped: String,
+    pub response_adjusted: String,
+    pub microseconds: u64,
+}
+
+/// What is known of a request so far.
+#[derive(Debug, Clone, Default)]
+pub struct CapturedRequest {
+    pub model: String,
+    /// The client's format.
+    pub format: &'static str,
+    pub is_stream: bool,
+    pub client_request: Option<Arc<CapturedMessage>>,
+    pub attempts: Vec<CapturedAttempt>,
+    pub client_response: Option<Arc<CapturedMessage>>,
+    pub timeline: Vec<TimelineEvent>,
+    /// How many more events there were.
+    pub omitted_events: usize,
+    /// `None`: it is under way.
+    pub outcome: Option<CaptureOutcome>,
+}
+
+/// One inspected request, shared by who writes it and who looks at it.
+#[derive(Debug)]
+pub struct Capture {
+    /// The first one of an inspection is 1.
+    pub number: u32,
+    pub request_id: String,
+    pub started: Timestamp,
+    memory: Arc<CaptureMemory>,
+    request: Mutex<CapturedRequest>,
+    changes: watch::Sender<u64>,
+}
+
+impl Capture {
+    pub(super) fn new(
+        number: u32,
+        request_id: &str,
+        memory: Arc<CaptureMemory>,
+        changes: watch::Sender<u64>,
+    ) -> Capture {
+        Capture {
+            number,
+            request_id: request_id.to_owned(),
+            started: Timestamp::now(),
+            memory,
+            request: Mutex::default(),
+            changes,
+        }
+    }
+
+    /// Room for one more body.
+    pub fn share(&self) -> CaptureShare {
+        CaptureShare::new(self.memory.clone())
+    }
+
+    /// What is known by now.
+    pub fn request(&self) -> CapturedRequest {
+        let request = self.request.lock();
+        request.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Adds what has become known, and tells who waits for it.
+    pub fn update(&self, change: impl FnOnce(&mut CapturedRequest)) {
+        {
+            let request = self.request.lock();
+            change(&mut request.unwrap_or_else(PoisonError::into_inner));
+        }
+        self.changes.send_modify(|count| *count += 1);
+    }
+}
+
+impl CapturedRequest {
+    pub fn add_event(&mut self, event: TimelineEvent) {
+        match self.timeline.len() < MAX_EVENTS {
+            true => self.timeline.push(event),
+            false => self.omitted_events += 1,
+        }
+    }
+
+    /// Adds the events of a stream where they belong in time.
+    pub fn add_stream(&mut self, events: impl IntoIterator<Item = TimelineEvent>) {
+        for event in events {
+            self.add_event(event);
+        }
+        self.timeline.sort_by_key(|event| event.microseconds);
+    }
+
+    /// Adds an attempt that is over; of many the first are left out.
+    pub fn add_attempt(&mut self, attempt: CapturedAttempt) {
+        if self.attempts.len() == MAX_ATTEMPTS {
+            self.attempts.remove(0);
+        }
+        self.attempts.push(attempt);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_captures_together_take_no_more_than_they_may() {
+        let memory = Arc::new(CaptureMemory::new(100));
+        let (mut one, mut other) = (
+            CaptureShare::new(memory.clone()),
+            CaptureShare::new(memory.clone()),
+        );
+        assert_eq!((one.take(60), other.take(60), one.take(1)), (60, 40, 0));
+        one.shrink_to(50);
+        assert_eq!(other.take(60), 10);
+        drop(one);
+        assert_eq!(other.take(60), 50);
+        drop(other);
+        assert_eq!(memory.used.load(Ordering::Acquire), 0);
+    }
+}

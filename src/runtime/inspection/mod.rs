@@ -1,0 +1,325 @@
+//! Inspections: for a short time, what the requests of a key were and became is kept in the memory of this process.
+
+mod capture;
+
+pub use capture::{
+    Capture, CaptureOutcome, CaptureShare, CapturedAttempt, CapturedMessage, CapturedRequest,
+    EventKind, EventSide, PANE_LIMIT, TimelineEvent,
+};
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use tokio::sync::watch;
+
+use capture::CaptureMemory;
+
+/// How long a key is inspected.
+pub const INSPECTION_TIME: Duration = Duration::from_secs(15 * 60);
+/// How many requests of it are.
+pub const INSPECTED_REQUESTS: u32 = 20;
+/// How long what was captured can be seen, counted from the start.
+pub const CAPTURES_KEPT: Duration = Duration::from_secs(60 * 60);
+
+/// How many bytes all captures of a process have at most.
+const MEMORY_LIMIT: usize = 64 << 20;
+
+/// Tells the requests of a key whether they are inspected. Outlives reloads.
+#[derive(Debug, Default)]
+pub struct InspectionSwitch {
+    /// What a request looks at: most keys are never inspected.
+    is_on: AtomicBool,
+    inspection: Mutex<Option<Arc<Inspection>>>,
+}
+
+impl InspectionSwitch {
+    /// Begins the capture of a request, if its key is inspected.
+    pub fn begin(&self, request_id: &str) -> Option<Arc<Capture>> {
+        match self.is_on.load(Ordering::Relaxed) {
+            false => None,
+            true => self.begin_capture(request_id),
+        }
+    }
+
+    #[cold]
+    fn begin_capture(&self, request_id: &str) -> Option<Arc<Capture>> {
+        let inspection = self.inspection()?;
+        let capture = inspection.begin(request_id);
+        if !inspection.is_running() {
+            self.turn_off(&inspection);
+        }
+        capture
+    }
+
+    pub(super) fn is_on(&self) -> bool {
+        self.is_on.load(Ordering::Relaxed)
+    }
+
+    fn inspection(&self) -> Option<Arc<Inspection>> {
+        self.lock().clone()
+    }
+
+    fn turn_on(&self, inspection: Arc<Inspection>) {
+        *self.lock() = Some(inspection);
+        self.is_on.store(true, Ordering::Release);
+    }
+
+    /// Turns it off, unless another inspection has begun meanwhile.
+    fn turn_off(&self, ended: &Arc<Inspection>) {
+        let mut inspection = self.lock();
+        if inspection.as_ref().is_some_and(|it| Arc::ptr_eq(it, ended)) {
+            *inspection = None;
+            self.is_on.store(false, Ordering::Release);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Arc<Inspection>>> {
+        let inspection = self.inspection.lock();
+        inspection.unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whose requests are inspected, and who wants to see them.
+#[derive(Debug, Clone)]
+pub struct InspectedKey {
+    pub id: String,
+    pub name: String,
+    /// The account that the key belongs to.
+    pub account: String,
+    /// The handle of who has started it.
+    pub by: String,
+}
+
+/// One inspection of one key.
+#[derive(Debug)]
+pub struct Inspection {
+    pub id: String,
+    pub key: InspectedKey,
+    pub started: Timestamp,
+    began: Instant,
+    switch: Arc<InspectionSwitch>,
+    memory: Arc<CaptureMemory>,
+    progress: Mutex<InspectionProgress>,
+    changes: watch::Sender<u64>,
+}
+
+#[derive(Debug, Default)]
+struct InspectionProgress {
+    is_ended: bool,
+    captures: Vec<Arc<Capture>>,
+}
+
+impl Inspection {
+    /// When no further request is inspected.
+    pub fn until(&self) -> Timestamp {
+        self.started + INSPECTION_TIME
+    }
+
+    /// When what was captured is forgotten.
+    pub fn kept_until(&self) -> Timestamp {
+        self.started + CAPTURES_KEPT
+    }
+
+    /// How many more requests are inspected.
+    pub fn left(&self) -> u32 {
+        let progress = self.progress();
+        match self.is_over(&progress) {
+            true => 0,
+            false => INSPECTED_REQUESTS - progress.captures.len() as u32,
+        }
+    }
+
+    pub fn is_running(&self) -> bool {
+        !self.is_over(&self.progress())
+    }
+
+    pub fn captures(&self) -> Vec<Arc<Capture>> {
+        self.progress().captures.clone()
+    }
+
+    /// The capture with this number.
+    pub fn capture(&self, number: u32) -> Option<Arc<Capture>> {
+        let at = usize::try_from(number.checked_sub(1)?).ok()?;
+        self.progress().captures.get(at).cloned()
+    }
+
+    /// Changes whenever more is known.
+    pub fn watch(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    fn begin(&self, request_id: &str) -> Option<Arc<Capture>> {
+        let mut progress = self.progress();
+        if self.is_over(&progress) {
+            return None;
+        }
+        let number = progress.captures.len() as u32 + 1;
+        let (memory, changes) = (self.memory.clone(), self.changes.clone());
+        let capture = Arc::new(Capture::new(number, request_id, memory, changes));
+        progress.captures.push(capture.clone());
+        Some(capture)
+    }
+
+    fn is_over(&self, progress: &InspectionProgress) -> bool {
+        progress.is_ended
+            || progress.captures.len() >= INSPECTED_REQUESTS as usize
+            || self.began.elapsed() >= INSPECTION_TIME
+    }
+
+    fn end(self: &Arc<Inspection>) {
+        self.progress().is_ended = true;
+        self.switch.turn_off(self);
+        self.changes.send_modify(|count| *count += 1);
+    }
+
+    fn progress(&self) -> MutexGuard<'_, InspectionProgress> {
+        let progress = self.progress.lock();
+        progress.unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The inspections of this process.
+#[derive(Debug)]
+pub struct Inspector {
+    inspections: Mutex<Vec<Arc<Inspection>>>,
+    memory: Arc<CaptureMemory>,
+}
+
+impl Default for Inspector {
+    fn default() -> Inspector {
+        Inspector {
+            inspections: Mutex::default(),
+            memory: Arc::new(CaptureMemory::new(MEMORY_LIMIT)),
+        }
+    }
+}
+
+impl Inspector {
+    /// Starts an inspection, in the place of the last one of the same key.
+    pub fn start(&self, key: InspectedKey, switch: Arc<InspectionSwitch>) -> Arc<Inspection> {
+        let inspection = Arc::new(Inspection {
+            id: uuid::Uuid::new_v4().simple().to_string(),
+            started: Timestamp::now(),
+            began: Instant::now(),
+            switch: switch.clone(),
+            memory: self.memory.clone(),
+            progress: Mutex::default(),
+            changes: watch::Sender::default(),
+            key,
+        });
+        let mut inspections = self.current();
+        inspections.retain(|other| {
+            let is_kept = other.key.id != inspection.key.id;
+            if !is_kept {
+                other.end();
+            }
+            is_kept
+        });
+        inspections.push(inspection.clone());
+        switch.turn_on(inspection.clone());
+        inspection
+    }
+
+    /// Ends the inspection of a key before its time; `None`: none is running.
+    pub fn end(&self, key_id: &str) -> Option<Arc<Inspection>> {
+        let running = self.of_key(key_id).filter(|it| it.is_running())?;
+        running.end();
+        Some(running)
+    }
+
+    pub fn find(&self, id: &str) -> Option<Arc<Inspection>> {
+        let inspections = self.current();
+        inspections.iter().find(|it| it.id == id).cloned()
+    }
+
+    /// The last inspection of a key.
+    pub fn of_key(&self, key_id: &str) -> Option<Arc<Inspection>> {
+        let inspections = self.current();
+        inspections.iter().find(|it| it.key.id == key_id).cloned()
+    }
+
+    /// Forgets what has been kept for long enough.
+    pub fn forget_old(&self) {
+        drop(self.current());
+    }
+
+    /// The inspections that are not forgotten.
+    fn current(&self) -> MutexGuard<'_, Vec<Arc<Inspection>>> {
+        let inspections = self.inspections.lock();
+        let mut inspections = inspections.unwrap_or_else(PoisonError::into_inner);
+        inspections.retain(|inspection| {
+            if !inspection.is_running() {
+                inspection.switch.turn_off(inspection);
+            }
+            inspection.began.elapsed() < CAPTURES_KEPT
+        });
+        inspections
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(id: &str) -> InspectedKey {
+        InspectedKey {
+            id: id.to_owned(),
+            name: format!("ada/{id}"),
+            account: "ada".to_owned(),
+            by: "ada".to_owned(),
+        }
+    }
+
+    #[test]
+    fn an_inspection_ends_by_its_count_and_by_hand_and_takes_the_place_of_the_last() {
+        let (inspector, switch) = (Inspector::default(), Arc::<InspectionSwitch>::default());
+        assert!(switch.begin("req_0").is_none() && !switch.is_on());
+        let first = inspector.start(key("one"), switch.clone());
+        for number in 1..=INSPECTED_REQUESTS {
+            assert_eq!(first.left(), INSPECTED_REQUESTS + 1 - number);
+            let capture = switch.begin("req_1").expect("it is inspected");
+            assert_eq!(capture.number, number);
+        }
+        assert!(switch.begin("req_2").is_none() && !switch.is_on());
+        assert!(!first.is_running() && inspector.end("one").is_none());
+
+        let second = inspector.start(key("one"), switch.clone());
+        assert!(inspector.find(&first.id).is_none(), "it is forgotten");
+        assert!(inspector.end("other").is_none());
+        assert!(inspector.end("one").is_some() && !switch.is_on());
+        assert!(switch.begin("req_3").is_none());
+        assert_eq!((second.left(), second.captures().len()), (0, 0));
+        let found = inspector.of_key("one").expect("it can still be seen");
+        assert!(Arc::ptr_eq(&found, &second));
+
+        let third = inspector.start(key("one"), switch.clone());
+        assert!(switch.begin("req_4").is_some() && third.capture(1).is_some());
+        assert!(third.capture(0).is_none() && third.capture(2).is_none());
+    }
+
+    #[test]
+    fn time_ends_an_inspection_and_then_what_was_captured() {
+        let (inspector, switch) = (Inspector::default(), Arc::<InspectionSwitch>::default());
+        let inspection = inspector.start(key("one"), switch.clone());
+        let capture = switch.begin("req_1").expect("it is inspected");
+        let mut share = capture.share();
+        assert_eq!(share.take(10), 10);
+        drop((capture, inspection));
+        let age = |by: Duration| {
+            let mut inspections = inspector.inspections.lock().expect("no panic");
+            // What is running is held by its switch as well.
+            *switch.lock() = None;
+            let inspection = Arc::get_mut(&mut inspections[0]).expect("nobody else has it");
+            inspection.began = Instant::now().checked_sub(by).expect("it was");
+            *switch.lock() = Some(inspections[0].clone());
+        };
+        age(INSPECTION_TIME);
+        assert!(switch.begin("req_2").is_none() && !switch.is_on());
+        assert!(inspector.of_key("one").is_some_and(|it| !it.is_running()));
+        age(CAPTURES_KEPT);
+        inspector.forget_old();
+        assert!(inspector.of_key("one").is_none());
+    }
+}
