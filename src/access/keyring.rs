@@ -10,11 +10,12 @@ use subtle::ConstantTimeEq as _;
 use tokio::sync::Notify;
 
 use super::errors::{RETRY_SOON, invalid_key, retry_after};
+use super::temporary_secrets::TemporarySecrets;
 use crate::config::Limits;
 use crate::journal::Journal;
 use crate::metrics::Metrics;
 use crate::model::{ApiError, ApiErrorKind, Spending};
-use crate::runtime::{Key, KeyLimiter, Runtime, Snapshot};
+use crate::runtime::{InspectionSwitch, Key, KeyLimiter, Runtime, Snapshot};
 use crate::store::{Store, StoreError, StoredKey};
 
 /// For how long, and for how many keys, it is cached that the store does not know them.
@@ -38,6 +39,7 @@ pub struct Keyring {
     began: Timestamp,
     cached_keys: RwLock<CachedKeys>,
     unknown: Cache<[u8; 32], ()>,
+    temporary: TemporarySecrets,
     lookups: Arc<KeyLimiter>,
     /// ReservationResult when accounts may have to be opened.
     sync_requested: Notify,
@@ -86,6 +88,7 @@ impl Keyring {
                 .time_to_live(UNKNOWN_FOR)
                 .build(),
             lookups: Arc::default(),
+            temporary: TemporarySecrets::default(),
             sync_requested: Notify::new(),
             metrics,
         }
@@ -97,8 +100,35 @@ impl Keyring {
         snapshot: &Snapshot,
         hash: &[u8; 32],
     ) -> Option<Result<Arc<Key>, ApiError>> {
-        let keys = self.cache();
-        keys.get(hash).map(|cached| usable(cached, snapshot))
+        if let Some(cached) = self.cache().get(hash) {
+            return Some(usable(cached, snapshot));
+        }
+        // Only what is not cached may be one of these.
+        let temporary = self.temporary.find(hash)?;
+        let inspected = |key: &Arc<Key>| key.inspected_by(temporary.inspection.clone());
+        let mut of_config = snapshot.keys.values();
+        match of_config.find(|key| key.id == temporary.key_id) {
+            Some(key) => Some(Ok(Arc::new(inspected(key)))),
+            None => {
+                let key = self.cached_by_id(snapshot, &temporary.key_id)?;
+                Some(key.map(|key| Arc::new(inspected(&key))))
+            }
+        }
+    }
+
+    /// Makes a secret of a key that is valid for a minute, in this process alone. `inspection` captures what is asked with it.
+    pub async fn issue_secret(
+        &self,
+        runtime: &Runtime,
+        id: &str,
+        inspection: Arc<InspectionSwitch>,
+    ) -> Result<String, ApiError> {
+        let snapshot = runtime.snapshot();
+        let is_of_config = snapshot.keys.values().any(|key| &*key.id == id);
+        if !is_of_config && self.cached_by_id(&snapshot, id).is_none() {
+            self.look_up_id(runtime, &snapshot, id).await?;
+        }
+        Ok(self.temporary.issue(id, inspection))
     }
 
     /// The same of a key by its id, whatever its secret is now.

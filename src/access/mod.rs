@@ -9,6 +9,7 @@ mod leases;
 mod limits;
 mod reserve;
 mod shared_limits;
+mod temporary_secrets;
 
 pub use attempt_buckets::AttemptBuckets;
 pub use authenticate::{

@@ -5,6 +5,7 @@ mod identity;
 mod inspect;
 mod keys;
 mod people;
+mod play;
 mod second_factor;
 mod session;
 mod translate;
@@ -72,6 +73,7 @@ pub fn routes() -> (Router<Arc<Console>>, OpenApi) {
         .routes(routes!(inspect::start_inspection, inspect::end_inspection))
         .routes(routes!(inspect::get_inspection))
         .routes(routes!(inspect::get_capture))
+        .routes(routes!(play::list_options, play::play))
         .routes(routes!(usage::get_usage))
         .routes(routes!(usage::list_requests))
         .routes(routes!(usage::get_request))

@@ -8,6 +8,7 @@ mod assets;
 mod blocking_work;
 mod caller;
 mod explorer;
+mod gateway_client;
 mod identity;
 mod language;
 mod mail;
@@ -26,6 +27,7 @@ mod totp;
 mod views;
 
 pub use actor::{Actor, ConsoleCall, SignedIn, Via};
+pub use gateway_client::GatewayAccess;
 pub use refusal::{InputProblem, Refusal};
 pub use router::router;
 pub use state::Console;

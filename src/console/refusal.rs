@@ -35,6 +35,8 @@ pub enum Refusal {
     MailOff,
     /// The config turns the inspector off.
     InspectorOff,
+    /// No listener of the gateway can be asked from here.
+    PlayUnavailable,
     /// An account is made by a link in a mail.
     MailFirst,
     LinkOver,
@@ -94,6 +96,8 @@ pub enum InputProblem {
     InputTooLarge(usize),
     /// A setting of the translation, of which all together may have so many characters.
     SettingsTooLong(usize),
+    /// There is nothing to send.
+    Message,
     /// The body is not the JSON that is expected.
     Body(String),
 }
@@ -126,6 +130,7 @@ impl InputProblem {
             InputProblem::Capability(_) => "capabilities",
             InputProblem::InputTooLarge(_) => "input",
             InputProblem::SettingsTooLong(_) => "capabilities",
+            InputProblem::Message => "turns",
             InputProblem::Body(_) => "body",
         }
     }
@@ -154,7 +159,7 @@ impl Refusal {
             Refusal::LinkOver => 410,
             Refusal::Invalid(_) => 400,
             Refusal::TooManyAttempts(_) => 429,
-            Refusal::Unavailable => 503,
+            Refusal::Unavailable | Refusal::PlayUnavailable => 503,
         }
     }
 
@@ -176,6 +181,7 @@ impl Refusal {
             Refusal::LastIdentity => "last_identity",
             Refusal::MailOff => "mail_off",
             Refusal::InspectorOff => "inspector_off",
+            Refusal::PlayUnavailable => "play_unavailable",
             Refusal::MailFirst => "mail_first",
             Refusal::LinkOver => "link_over",
             Refusal::Invalid(_) => "invalid",

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::blocking_work::BlockingWork;
+use super::gateway_client::GatewayAccess;
 use super::identity::IdentityProvider;
 use super::mail::Mailer;
 use super::passwords::Passwords;
@@ -42,6 +43,8 @@ pub struct Console {
     pub settings: ConsoleConfig,
     /// `None`: on the command line, where no gateway runs.
     pub runtime: Option<Arc<Runtime>>,
+    /// How it asks the gateway itself; `None`: it cannot.
+    pub(super) gateway: Option<GatewayAccess>,
     /// The machine and the process, for people who have several gateways.
     pub(super) gateway_name: String,
     pub(super) passwords: Passwords,
@@ -82,12 +85,18 @@ impl Console {
             store,
             settings,
             runtime,
+            gateway: None,
             gateway_name: gateway_name(),
             passwords: Passwords::default(),
             failures_by_network: AttemptBuckets::new(FAILURES_PER_NETWORK),
             failures_by_login: AttemptBuckets::new(FAILURES_PER_LOGIN),
             failures_of_login: AttemptBuckets::new(FAILURES_OF_LOGIN),
         }
+    }
+
+    /// Lets it ask the gateway of this process, as clients do.
+    pub fn with_gateway(self, gateway: Option<GatewayAccess>) -> Console {
+        Console { gateway, ..self }
     }
 
     /// What sends mail, where the config has it.

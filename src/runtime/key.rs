@@ -10,6 +10,7 @@ use super::{Account, Cap, InspectionSwitch, KeyLimiter, OwnerShare, RuntimeState
 use crate::config::{self, Limits};
 
 /// An API key and its limits.
+#[derive(Clone)]
 pub struct Key {
     /// What the key owns goes by this. Unlike the name, no other key ever has it.
     pub id: Arc<str>,
@@ -87,6 +88,14 @@ impl Key {
             sha256: settings.sha256,
             models,
             is_restricted,
+        }
+    }
+
+    /// The same key, all whose limits it shares, with requests that are captured apart from its others.
+    pub fn inspected_by(&self, inspection: Arc<InspectionSwitch>) -> Key {
+        Key {
+            inspection,
+            ..self.clone()
         }
     }
 

@@ -44,7 +44,7 @@ pub use id_origin::IdOrigin;
 pub use inspection::{
     CAPTURES_KEPT, Capture, CaptureOutcome, CaptureShare, CapturedAttempt, CapturedMessage,
     CapturedRequest, EventKind, EventSide, INSPECTED_REQUESTS, INSPECTION_TIME, InspectedKey,
-    Inspection, InspectionSwitch, Inspector, PANE_LIMIT, TimelineEvent,
+    Inspection, InspectionScope, InspectionSwitch, Inspector, PANE_LIMIT, TimelineEvent,
 };
 pub use key::{Key, config_key_id, key_hash};
 pub use key_limiter::{KeyLimiter, KeyPermit, LimitReached};

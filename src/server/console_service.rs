@@ -12,7 +12,7 @@ use tokio_rustls::TlsAcceptor;
 use super::service_listener::ServiceListener;
 use super::web_service::WebService;
 use crate::config::{ClientTimeouts, ConsoleConfig, StoreConfig};
-use crate::console::{self, Console};
+use crate::console::{self, Console, GatewayAccess};
 use crate::runtime::Runtime;
 use crate::store::Store;
 
@@ -25,6 +25,8 @@ pub(super) struct ConsoleService {
     pub(super) console: ConsoleConfig,
     pub(super) store: StoreConfig,
     pub(super) runtime: Arc<Runtime>,
+    /// How the console asks the gateway as clients do.
+    pub(super) gateway: Option<GatewayAccess>,
     /// Taken when the service starts.
     pub(super) listener: Mutex<Option<ServiceListener>>,
     /// Absent: a proxy in front of it has TLS, or it is for this machine.
@@ -51,6 +53,7 @@ impl BackgroundService for ConsoleService {
             }
         };
         let console = Console::new(store, self.console.clone(), Some(self.runtime.clone()));
+        let console = console.with_gateway(self.gateway.clone());
         let router = console::router(Arc::new(console));
         tokio::spawn(forget_captures(self.runtime.clone()));
         let most = self.max_connections;

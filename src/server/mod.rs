@@ -52,6 +52,7 @@ pub use certificates::certificate_problems;
 
 use crate::admin::{self, Admin};
 use crate::config::{ClientTimeouts, Config, ConsoleConfig, Listen, ServerConfig, StoreConfig};
+use crate::console::GatewayAccess;
 use crate::credentials::{CredentialRefresher, SourceFetcher};
 use crate::mock;
 use crate::proxy::{ConnectionAdmission, Gateway, HealthChecks, Listener, ModelDiscovery};
@@ -183,6 +184,9 @@ fn console_service(
         console,
         store,
         runtime: state.runtime.clone(),
+        gateway: state
+            .keyring()
+            .and_then(|keyring| GatewayAccess::new(keyring, &settings.listen)),
         listener: Mutex::new(Some(listener)),
         timeouts: settings.timeouts,
         max_connections,

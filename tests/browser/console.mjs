@@ -157,6 +157,27 @@ await page.click('form[action$="/inspection/end"] button');
 await page.waitForSelector(".head .badge:not(.good)");
 await look("inspection-ended");
 
+// Play: a conversation that streams, in a format of one's choice, and a refusal in the gateway's words.
+await page.goto(`${base}/play`);
+await look("play");
+await page.selectOption('select[name="key"]', { label: "demo/laptop" });
+await page.fill('input[name="model"]', "demo-messages");
+await page.fill('textarea[name="message"]', "Hello <b>lighthouse</b> mock:thinking");
+await page.click("form[data-play] button.primary");
+await page.waitForSelector('[data-field="panes"] .wire:has-text("message_stop")');
+assert.match(await page.textContent(".theirs .said:last-child"), /You said: Hello <b>lighthouse<\/b>/);
+await page.selectOption('select[name="format"]', "native");
+await page.fill('textarea[name="message"]', "And again");
+await page.click("form[data-play] button.primary");
+await page.waitForSelector('[data-field="panes"] .wire:has-text("candidates")');
+assert.equal(await page.locator(".talk li").count(), 4);
+await look("play-answered");
+await page.fill('input[name="model"]', "nothing");
+await page.fill('textarea[name="message"]', "Is anybody there?");
+await page.click("form[data-play] button.primary");
+await page.waitForSelector('form [role="alert"]:visible');
+await look("play-refused");
+
 await page.goto(`${base}/usage?from=2020-01-01&until=2020-01-31`);
 await look("usage-nothing");
 
@@ -208,6 +229,13 @@ await plain.click(".inspection .actions a");
 await plain.click("tbody a");
 assert(await plain.isVisible('.message:has-text("message_start")'), "what was captured needs no script");
 const captured = plain.url();
+await plain.goto(`${base}/play`);
+await plain.fill('input[name="model"]', "demo-messages");
+await plain.fill('textarea[name="message"]', "Without a script");
+await plain.click("form[data-play] button.primary");
+assert(await plain.isVisible('.theirs:has-text("You said: Without a script")'), "the answer is in the next page");
+assert.equal(await plain.locator(".message").count(), 4);
+await plain.screenshot({ path: `${folder}/play-plain.png`, fullPage: true });
 assert.equal((await plain.goto(`${base}/people`)).status(), 403);
 await plain.screenshot({ path: `${folder}/forbidden.png` });
 await plain.goto(`${base}/keys`);

@@ -19,6 +19,7 @@ mod console_explorer;
 mod console_identity;
 mod console_inspect;
 mod console_mail;
+mod console_play;
 mod console_second_factor;
 mod console_usage;
 mod conversation_owners;

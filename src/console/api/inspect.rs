@@ -59,8 +59,9 @@ pub async fn get_inspection(
     }
     let changes = inspect::watch_inspection(&call, &id).await?;
     let end = Instant::now() + STREAM_TIME;
-    let state = (call, id, changes, Some(first));
-    let events = stream::unfold(state, move |(call, id, mut changes, first)| async move {
+    let next = Some((changes, Some(first)));
+    let events = stream::unfold((call, id, next), move |(call, id, next)| async move {
+        let (mut changes, first) = next?;
         let view = match first {
             Some(view) => view,
             None => {
@@ -69,9 +70,11 @@ pub async fn get_inspection(
                 inspect::get_inspection(&call, &id).await.ok()?
             }
         };
-        let name = if view.is_final() { "end" } else { "inspection" };
+        let is_final = view.is_final();
+        let name = if is_final { "end" } else { "inspection" };
         let event = Event::default().event(name).json_data(&view).ok()?;
-        Some((Ok::<_, Infallible>(event), (call, id, changes, None)))
+        let next = (!is_final).then_some((changes, None));
+        Some((Ok::<_, Infallible>(event), (call, id, next)))
     });
     let events = Sse::new(events).keep_alive(KeepAlive::default());
     Ok(events.into_response())

@@ -82,3 +82,137 @@ if (inspection) {
     source.close();
   });
 }
+
+// JSON with an indentation: every letter but the space between its parts stays as it was.
+function indented(text) {
+  if (!/^\s*[{[]/.test(text)) return text;
+  const parts = text.match(/"(?:[^"\\]|\\.)*"?|[{}[\],:]|[^\s{}[\],:"]+/gs) ?? [];
+  let shown = "";
+  let depth = 0;
+  const line = () => `\n${"  ".repeat(Math.min(depth, 24))}`;
+  parts.forEach((part, at) => {
+    if (part === "{" || part === "[") {
+      depth += 1;
+      shown += part + (/[\]}]/.test(parts[at + 1] ?? "") && parts[at + 1].length === 1 ? "" : line());
+    } else if (part === "}" || part === "]") {
+      depth = Math.max(0, depth - 1);
+      shown += (/^[[{]$/.test(parts[at - 1] ?? "") ? "" : line()) + part;
+    } else if (part === ",") shown += part + line();
+    else if (part === ":") shown += ": ";
+    else shown += part;
+  });
+  return shown;
+}
+
+// Streams the answer of a model; without this script the form brings the whole page.
+const play = document.querySelector("form[data-play]");
+if (play) {
+  const { elements } = play;
+  const talk = play.querySelector(".talk");
+  const button = play.querySelector("button.primary");
+  const field = (name) => document.querySelector(`[data-field="${name}"]`);
+  const say = (kind, name) => {
+    const item = document.createElement("li");
+    const [who, said] = [document.createElement("strong"), document.createElement("div")];
+    [item.className, who.textContent, said.className] = [kind, name, "said"];
+    item.append(who, said);
+    talk.append(item);
+    return said;
+  };
+  const keep = (text) => {
+    const turn = document.createElement("input");
+    [turn.type, turn.name, turn.value] = ["hidden", "turn", text];
+    play.append(turn);
+  };
+  const fail = (message) => {
+    field("failed").hidden = false;
+    field("failed").textContent = message;
+  };
+  const showPanes = async (inspection) => {
+    const response = await fetch(`/api/v1/inspections/${inspection}/requests/1`);
+    const capture = await response.json();
+    const last = capture.attempts.at(-1);
+    const sides = [capture.client_request, last?.request, last?.response, capture.client_response];
+    field("panes").querySelectorAll(".pane").forEach((pane, at) => {
+      const wire = [...pane.querySelectorAll("pre")];
+      const [head, body] = wire.length === 2 ? wire : [wire[0], document.createElement("pre")];
+      pane.querySelectorAll(".hint").forEach((hint) => hint.remove());
+      if (!head) return;
+      head.textContent = sides[at]?.head ?? "–";
+      body.className = "wire";
+      body.textContent = indented(sides[at]?.body ?? "");
+      head.after(body);
+    });
+    field("panes").hidden = false;
+    field("whole").hidden = false;
+    field("whole").href = `/inspections/${inspection}/1`;
+  };
+  const finish = async (outcome) => {
+    field("result").hidden = false;
+    const count = (value) => value?.toLocaleString("en") ?? "–";
+    field("cost").textContent = outcome.cost ?? "–";
+    field("input").textContent = count(outcome.input);
+    field("output").textContent = count(outcome.output);
+    field("took").textContent = outcome.took_ms === null ? "–" : `${outcome.took_ms.toFixed(1)} ms`;
+    field("no-capture").hidden = outcome.inspection !== null;
+    if (outcome.inspection !== null) await showPanes(outcome.inspection);
+  };
+  const read = async (response, answer) => {
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    let [rest, text, reasoning] = ["", "", null];
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done) return text;
+      const events = (rest + value).split("\n\n");
+      rest = events.pop();
+      for (const event of events) {
+        const data = event.match(/^data: ?(.*)$/m);
+        if (!data) continue;
+        const step = JSON.parse(data[1]);
+        if (step.type === "text") answer.textContent = text += step.text;
+        if (step.type === "failed") fail(step.message);
+        if (step.type === "done") await finish(step);
+        if (step.type === "reasoning") {
+          if (!reasoning) {
+            reasoning = document.createElement("div");
+            reasoning.className = "said faint";
+            answer.before(reasoning);
+          }
+          reasoning.textContent += step.text;
+        }
+      }
+    }
+  };
+  play.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const message = elements.message.value.trim();
+    if (!message || button.disabled) return;
+    const turns = [...play.querySelectorAll('input[name="turn"]')].map((turn) => turn.value);
+    const body = { key: elements.key.value, model: elements.model.value, format: elements.format.value, system: elements.system.value, turns: [...turns, message] };
+    field("failed").hidden = true;
+    button.disabled = true;
+    const own = say("mine", play.dataset.you);
+    own.textContent = message;
+    const answer = say("theirs", body.model);
+    let text = "";
+    try {
+      const headers = { "content-type": "application/json" };
+      const response = await fetch("/api/v1/play", { method: "POST", headers, body: JSON.stringify(body) });
+      if (response.ok) text = await read(response, answer);
+      else fail((await response.json()).error.message);
+    } catch (error) {
+      fail(String(error));
+    }
+    button.disabled = false;
+    if (!text && !field("failed").hidden) {
+      own.parentElement.remove();
+      answer.parentElement.remove();
+      return;
+    }
+    if (!text) answer.textContent = play.dataset.empty;
+    keep(message);
+    keep(text);
+    elements.message.value = "";
+    elements.message.focus();
+  });
+}

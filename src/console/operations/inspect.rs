@@ -9,7 +9,8 @@ use crate::console::actor::ConsoleCall;
 use crate::console::refusal::Refusal;
 use crate::console::views::{CaptureView, InspectionView};
 use crate::runtime::{
-    INSPECTED_REQUESTS, INSPECTION_TIME, InspectedKey, Inspection, Inspector, Runtime,
+    INSPECTED_REQUESTS, INSPECTION_TIME, InspectedKey, Inspection, InspectionScope, Inspector,
+    Runtime,
 };
 use crate::store::{MembershipRole, PersonRole};
 
@@ -78,8 +79,15 @@ pub async fn get_capture(
 
 /// An inspection that the actor may see, which is asked anew each time: who has left the account sees nothing more.
 async fn visible(call: &ConsoleCall, id: &str) -> Result<Arc<Inspection>, Refusal> {
-    call.signed_in()?;
+    let person = &call.signed_in()?.person;
     let inspection = inspector(call)?.find(id).ok_or(Refusal::NotFound)?;
+    if inspection.scope == InspectionScope::Play {
+        // What one asked oneself is for nobody else.
+        return match inspection.key.by == person.handle {
+            true => Ok(inspection),
+            false => Err(Refusal::NotFound),
+        };
+    }
     match inspected_key(call, &inspection.key.id).await {
         Ok(_) => Ok(inspection),
         // The id tells nothing to who may not see it.

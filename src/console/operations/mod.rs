@@ -11,6 +11,7 @@ pub mod invitations;
 pub mod keys;
 mod mail;
 pub mod people;
+pub mod play;
 pub mod reset;
 pub mod second_factor;
 pub mod session;

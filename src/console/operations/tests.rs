@@ -4,9 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::people::{PersonEdit, PersonInput};
+use super::play::PlayInput;
 use super::usage::{RequestsInput, UsageInput};
 use super::{
-    catalog, config_keys, identities, identity, inspect, invitations, keys, people, reset,
+    catalog, config_keys, identities, identity, inspect, invitations, keys, people, play, reset,
     second_factor, session, sign_up, translate, usage, verification,
 };
 use crate::config;
@@ -258,6 +259,9 @@ inspect::watch_inspection     own   sign_in_needed not_found      ok            
 inspect::watch_inspection     other sign_in_needed not_found      not_found      not_found      sign_in_needed
 inspect::get_capture          own   sign_in_needed not_found      ok             ok             sign_in_needed
 inspect::get_capture          other sign_in_needed not_found      not_found      not_found      sign_in_needed
+play::list_options            -     sign_in_needed ok             ok             ok             sign_in_needed
+play::play                    own   sign_in_needed forbidden      play_unavailable play_unavailable sign_in_needed
+play::play                    other sign_in_needed not_found      not_found      forbidden      sign_in_needed
 catalog::list_models          -     sign_in_needed ok             ok             ok             ok
 translate::translate          -     ok             ok             ok             ok             ok
 usage::get_usage              own   sign_in_needed ok             ok             ok             ok
@@ -397,6 +401,16 @@ async fn attempt(scene: &Scene, operation: &str, call: &ConsoleCall, owner: &str
         "inspect::get_capture" => {
             let (_, id) = scene.inspection(owner).await;
             word(inspect::get_capture(call, &id, 1).await)
+        }
+        "play::list_options" => word(play::list_options(call).await),
+        "play::play" => {
+            let input = PlayInput {
+                key: scene.key(owner).await,
+                format: "chat".to_owned(),
+                turns: vec!["hi".to_owned()],
+                ..PlayInput::default()
+            };
+            word(play::play(call, &input).await)
         }
         "catalog::list_models" => {
             word(catalog::list_models(call, &catalog::ModelsInput::default()).await)

@@ -33,11 +33,11 @@ struct CapturePage {
 }
 
 /// One of the four sides of a request.
-pub struct Pane {
-    title: String,
-    message: Option<MessageView>,
+pub(super) struct Pane {
+    pub(super) title: String,
+    pub(super) message: Option<MessageView>,
     /// The body as it is shown: JSON with an indentation.
-    body: String,
+    pub(super) body: String,
 }
 
 impl Pane {
@@ -51,13 +51,13 @@ impl Pane {
 }
 
 /// What an upstream was sent and answered before the one that answered the client.
-struct EarlierPanes {
+pub(super) struct EarlierPanes {
     upstream: String,
     panes: [Pane; 2],
 }
 
 /// The four panes of a request, and those of its earlier attempts.
-fn panes_of(page: &Page, capture: &CaptureView) -> (Vec<Pane>, Vec<EarlierPanes>) {
+pub(super) fn panes_of(page: &Page, capture: &CaptureView) -> (Vec<Pane>, Vec<EarlierPanes>) {
     let texts = &page.texts.inspect;
     let format = capture.line.format;
     let (last, earlier) = match capture.attempts.split_last() {

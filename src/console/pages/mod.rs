@@ -12,6 +12,7 @@ mod mail;
 mod me;
 mod models;
 mod people;
+mod play;
 mod preferences;
 mod requests;
 mod second_factor;
@@ -29,6 +30,9 @@ use super::security;
 use super::state::Console;
 
 pub fn routes() -> Router<Arc<Console>> {
+    // A conversation comes back with every message.
+    let play = get(play::show).post(play::submit);
+    let play = play.layer(security::explorer_limit());
     Router::new()
         .route("/", get(sign_in::start))
         .route("/sign-in", get(sign_in::show).post(sign_in::submit))
@@ -85,6 +89,7 @@ pub fn routes() -> Router<Arc<Console>> {
         .route("/usage.csv", get(usage::download))
         .route("/requests", get(requests::list))
         .route("/requests/{id}", get(requests::show))
+        .route("/play", play)
         .route("/people", get(people::list))
         .route("/people/invite", post(people::invite))
         .route("/people/invitations/{id}/withdraw", post(people::withdraw))

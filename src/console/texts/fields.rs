@@ -3,6 +3,7 @@
 use super::catalog::CatalogTexts;
 use super::explorer::ExplorerTexts;
 use super::inspect::InspectTexts;
+use super::play::PlayTexts;
 use super::usage::UsageTexts;
 
 /// All texts of one language. `{}` stands for a value.
@@ -232,6 +233,7 @@ pub struct Texts {
     pub explorer: ExplorerTexts,
     pub catalog: CatalogTexts,
     pub inspect: InspectTexts,
+    pub play: PlayTexts,
     pub refusals: RefusalTexts,
 }
 

@@ -7,6 +7,7 @@ mod explorer;
 mod fields;
 mod inspect;
 mod numbers;
+mod play;
 mod usage;
 
 pub use chinese::CHINESE;
@@ -90,6 +91,7 @@ impl Texts {
             Refusal::LastIdentity => texts.last_identity,
             Refusal::MailOff => texts.mail_off,
             Refusal::InspectorOff => self.inspect.off,
+            Refusal::PlayUnavailable => self.play.unavailable,
             Refusal::MailFirst => texts.mail_first,
             Refusal::LinkOver => texts.link_over,
             Refusal::HandleTaken => texts.handle_taken,
@@ -145,6 +147,7 @@ impl Texts {
             InputProblem::Capability(reason) => return fill(texts.capability, reason),
             InputProblem::InputTooLarge(most) => return fill(texts.input_too_large, most),
             InputProblem::SettingsTooLong(most) => return fill(texts.settings_too_long, most),
+            InputProblem::Message => self.play.message_needed,
             InputProblem::Body(reason) => return fill(texts.body, reason),
         };
         text.to_owned()

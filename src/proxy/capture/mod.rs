@@ -227,7 +227,7 @@ pub(super) fn finish(ctx: &mut RequestContext, cost: Option<RequestCost>) {
     };
     recorder.end_attempt(None);
     let upstream = ctx.route.current().map(|attempt| attempt.upstream.clone());
-    let secrets = CaptureSecrets::new(upstream.as_deref(), &recorder.secrets);
+    let secrets = CaptureSecrets::new(upstream.as_deref(), &recorder.secrets).of_client();
     let (request, response) = (
         recorder.client_request.take(),
         recorder.client_response.take(),

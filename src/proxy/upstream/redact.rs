@@ -86,6 +86,14 @@ impl<'u> CaptureSecrets<'u> {
         }
     }
 
+    /// The same for what the client itself has sent and got: the address is in it only by chance.
+    pub(in crate::proxy) fn of_client(self) -> CaptureSecrets<'u> {
+        CaptureSecrets {
+            address: None,
+            ..self
+        }
+    }
+
     /// Redacts credentials; `None`: the bytes hold none.
     pub(in crate::proxy) fn redact(&self, bytes: &[u8]) -> Option<Vec<u8>> {
         replace_found(bytes, |at| self.credential_at(bytes, at))

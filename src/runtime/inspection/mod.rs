@@ -26,6 +26,9 @@ pub const CAPTURES_KEPT: Duration = Duration::from_secs(60 * 60);
 /// How many bytes all captures of a process have at most.
 const MEMORY_LIMIT: usize = 64 << 20;
 
+/// How many of the requests that the console itself has made can be seen, of each person.
+const KEPT_PLAYS: usize = 5;
+
 /// Tells the requests of a key whether they are inspected. Outlives reloads.
 #[derive(Debug, Default)]
 pub struct InspectionSwitch {
@@ -92,11 +95,21 @@ pub struct InspectedKey {
     pub by: String,
 }
 
+/// What is captured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InspectionScope {
+    /// The next requests of the key, whoever makes them.
+    Key,
+    /// The one request that a person makes in the console.
+    Play,
+}
+
 /// One inspection of one key.
 #[derive(Debug)]
 pub struct Inspection {
     pub id: String,
     pub key: InspectedKey,
+    pub scope: InspectionScope,
     pub started: Timestamp,
     began: Instant,
     switch: Arc<InspectionSwitch>,
@@ -127,7 +140,7 @@ impl Inspection {
         let progress = self.progress();
         match self.is_over(&progress) {
             true => 0,
-            false => INSPECTED_REQUESTS - progress.captures.len() as u32,
+            false => self.most() - progress.captures.len() as u32,
         }
     }
 
@@ -164,8 +177,16 @@ impl Inspection {
 
     fn is_over(&self, progress: &InspectionProgress) -> bool {
         progress.is_ended
-            || progress.captures.len() >= INSPECTED_REQUESTS as usize
+            || progress.captures.len() >= self.most() as usize
             || self.began.elapsed() >= INSPECTION_TIME
+    }
+
+    /// How many requests are captured.
+    const fn most(&self) -> u32 {
+        match self.scope {
+            InspectionScope::Key => INSPECTED_REQUESTS,
+            InspectionScope::Play => 1,
+        }
     }
 
     fn end(self: &Arc<Inspection>) {
@@ -199,6 +220,41 @@ impl Default for Inspector {
 impl Inspector {
     /// Starts an inspection, in the place of the last one of the same key.
     pub fn start(&self, key: InspectedKey, switch: Arc<InspectionSwitch>) -> Arc<Inspection> {
+        let inspection = self.begin(InspectionScope::Key, key, switch);
+        let mut inspections = self.current();
+        inspections.retain(|other| {
+            let is_kept = other.scope != InspectionScope::Key || other.key.id != inspection.key.id;
+            if !is_kept {
+                other.end();
+            }
+            is_kept
+        });
+        inspections.push(inspection.clone());
+        inspection
+    }
+
+    /// Captures the next request by a switch of its own, in the place of the oldest of the same person.
+    pub fn start_play(&self, key: InspectedKey, switch: Arc<InspectionSwitch>) -> Arc<Inspection> {
+        let inspection = self.begin(InspectionScope::Play, key, switch);
+        let mut inspections = self.current();
+        let is_own = |other: &Arc<Inspection>| {
+            other.scope == InspectionScope::Play && other.key.by == inspection.key.by
+        };
+        if inspections.iter().filter(|other| is_own(other)).count() >= KEPT_PLAYS
+            && let Some(oldest) = inspections.iter().position(is_own)
+        {
+            inspections.remove(oldest).end();
+        }
+        inspections.push(inspection.clone());
+        inspection
+    }
+
+    fn begin(
+        &self,
+        scope: InspectionScope,
+        key: InspectedKey,
+        switch: Arc<InspectionSwitch>,
+    ) -> Arc<Inspection> {
         let inspection = Arc::new(Inspection {
             id: uuid::Uuid::new_v4().simple().to_string(),
             started: Timestamp::now(),
@@ -207,17 +263,9 @@ impl Inspector {
             memory: self.memory.clone(),
             progress: Mutex::default(),
             changes: watch::Sender::default(),
+            scope,
             key,
         });
-        let mut inspections = self.current();
-        inspections.retain(|other| {
-            let is_kept = other.key.id != inspection.key.id;
-            if !is_kept {
-                other.end();
-            }
-            is_kept
-        });
-        inspections.push(inspection.clone());
         switch.turn_on(inspection.clone());
         inspection
     }
@@ -237,7 +285,9 @@ impl Inspector {
     /// The last inspection of a key.
     pub fn of_key(&self, key_id: &str) -> Option<Arc<Inspection>> {
         let inspections = self.current();
-        inspections.iter().find(|it| it.key.id == key_id).cloned()
+        let mut inspections = inspections.iter();
+        let found = inspections.find(|it| it.scope == InspectionScope::Key && it.key.id == key_id);
+        found.cloned()
     }
 
     /// Forgets what has been kept for long enough.
