@@ -52,6 +52,7 @@ mod held_header;
 mod image_files;
 mod image_output;
 mod image_tasks;
+mod inspected_request;
 mod known_cost;
 mod large_body;
 mod late_usage;
@@ -244,7 +245,7 @@ impl ProxyHttp for Gateway {
             log.write(session, ctx, cost);
         }
         self.record_spans(session, ctx, cost);
-        capture::finish(ctx, cost);
+        inspected_request::finish(ctx, cost);
         listener::return_timer(std::mem::take(&mut ctx.timer));
     }
 

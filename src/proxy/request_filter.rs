@@ -13,8 +13,8 @@ use super::gateway::Gateway;
 use super::plain_body::{add_missing, take_headers, to_plain_body};
 use super::request_body;
 use super::{
-    admission, billing, capture, cloud_path, cors, image_tasks, large_body, local, model_suffix,
-    request_framing,
+    admission, billing, cloud_path, cors, image_tasks, inspected_request, large_body, local,
+    model_suffix, own_key, request_framing,
 };
 use crate::access;
 use crate::config::Balance;
@@ -67,7 +67,7 @@ impl Gateway {
                 let address = admission::client_address(session);
                 let admitted = self.admit(ctx, &endpoint, caller, address).await;
                 if matches!(endpoint, Endpoint::Model { .. }) {
-                    capture::begin(session, ctx);
+                    inspected_request::begin(session, ctx);
                 }
                 match admitted {
                     Ok(()) => endpoint,

@@ -30,9 +30,6 @@ use super::security;
 use super::state::Console;
 
 pub fn routes() -> Router<Arc<Console>> {
-    // A conversation comes back with every message.
-    let play = get(play::show).post(play::submit);
-    let play = play.layer(security::explorer_limit());
     Router::new()
         .route("/", get(sign_in::start))
         .route("/sign-in", get(sign_in::show).post(sign_in::submit))
@@ -75,10 +72,6 @@ pub fn routes() -> Router<Arc<Console>> {
         .route("/keys/{id}", get(keys::show).post(keys::change))
         .route("/keys/{id}/rotate", post(keys::rotate))
         .route("/keys/{id}/revoke", post(keys::revoke))
-        .route("/keys/{id}/inspection", post(inspect::start))
-        .route("/keys/{id}/inspection/end", post(inspect::end))
-        .route("/inspections/{id}", get(inspect::show))
-        .route("/inspections/{id}/{number}", get(inspect::show_capture))
         .route(
             "/accounts/{account}/keys",
             get(keys::list).post(keys::create),
@@ -89,7 +82,6 @@ pub fn routes() -> Router<Arc<Console>> {
         .route("/usage.csv", get(usage::download))
         .route("/requests", get(requests::list))
         .route("/requests/{id}", get(requests::show))
-        .route("/play", play)
         .route("/people", get(people::list))
         .route("/people/invite", post(people::invite))
         .route("/people/invitations/{id}/withdraw", post(people::withdraw))
@@ -113,8 +105,21 @@ pub fn routes() -> Router<Arc<Console>> {
             "/people/{id}/second-factor/remove",
             post(second_factor::remove),
         )
+        .merge(inspector_routes())
         .merge(public_routes())
         .fallback(get(sign_in::not_found))
+}
+
+/// What requests became, and requests that the console makes itself.
+fn inspector_routes() -> Router<Arc<Console>> {
+    // A conversation comes back with every message.
+    let play = get(play::show).post(play::submit);
+    Router::new()
+        .route("/keys/{id}/inspection", post(inspect::start))
+        .route("/keys/{id}/inspection/end", post(inspect::end))
+        .route("/inspections/{id}", get(inspect::show))
+        .route("/inspections/{id}/{number}", get(inspect::show_capture))
+        .route("/play", play.layer(security::explorer_limit()))
 }
 
 /// Pages that may be for everybody.

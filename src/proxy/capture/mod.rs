@@ -1,4 +1,4 @@
-//! Captures an inspected request: the hooks hand over what passes them. All else pays one look at a flag of its key.
+//! Captures an inspected request: the hooks hand over what passes them.
 
 mod message;
 mod redaction;
@@ -8,20 +8,18 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use pingora_http::{RequestHeader, ResponseHeader};
-use pingora_proxy::Session;
 
 use self::message::{RawMessage, since};
 use self::redaction::{encode_head, encode_target, encode_upstream_head, redact_text};
-use super::context::{RequestContext, RequestCost};
 use super::large_body;
-use super::loss_paths::loss_paths;
 use super::upstream::redact::CaptureSecrets;
 use super::upstream::session::UpstreamRequest;
-use super::upstream_response::is_answer;
 use crate::access;
-use crate::model::{Action, ApiErrorKind, Losses};
+use crate::formats::Codec;
+use crate::model::{ApiErrorKind, Losses};
 use crate::runtime::{
     Attempt, Capture, CaptureOutcome, CapturedAttempt, EventKind, EventSide, TimelineEvent,
+    Upstream,
 };
 
 /// What is captured of the request under way.
@@ -45,41 +43,6 @@ struct RawAttempt {
     is_error: bool,
 }
 
-/// Begins the capture of a request whose key is known, if the key is inspected.
-pub(super) fn begin(session: &Session, ctx: &mut RequestContext) {
-    let Some(key) = ctx.client.key() else {
-        return;
-    };
-    let Some(capture) = key.inspection.begin(ctx.client.request_id()) else {
-        return;
-    };
-    let (header, started) = (session.req_header(), ctx.client.started());
-    let secrets = access::presented_secrets(&header.headers, header.uri.query());
-    let first_line = first_line(header);
-    let head = encode_head(&first_line, &header.headers);
-    let message = RawMessage::new(head, capture.share());
-    let format = ctx.client.label();
-    capture.update(|request| {
-        request.format = format;
-        request.add_event(TimelineEvent {
-            microseconds: 0,
-            side: EventSide::Client,
-            kind: EventKind::Arrived,
-            detail: redact_text(&CaptureSecrets::new(None, &secrets), first_line),
-            bytes: 0,
-        });
-    });
-    ctx.capture = Some(Box::new(CaptureRecorder {
-        capture,
-        started,
-        secrets,
-        client_request: Some(message),
-        attempt: None,
-        client_response: None,
-        response_losses: Losses::default(),
-    }));
-}
-
 fn first_line(header: &RequestHeader) -> String {
     format!(
         "{} {} {:?}",
@@ -90,6 +53,38 @@ fn first_line(header: &RequestHeader) -> String {
 }
 
 impl CaptureRecorder {
+    /// Begins the capture of a request with its header, which has come at `started`.
+    pub(super) fn new(
+        capture: Arc<Capture>,
+        started: Instant,
+        header: &RequestHeader,
+        format: &'static str,
+    ) -> CaptureRecorder {
+        let secrets = access::presented_secrets(&header.headers, header.uri.query());
+        let first_line = first_line(header);
+        let head = encode_head(&first_line, &header.headers);
+        let message = RawMessage::new(head, capture.share());
+        capture.update(|request| {
+            request.format = format;
+            request.add_event(TimelineEvent {
+                microseconds: 0,
+                side: EventSide::Client,
+                kind: EventKind::Arrived,
+                detail: redact_text(&CaptureSecrets::new(None, &secrets), first_line),
+                bytes: 0,
+            });
+        });
+        CaptureRecorder {
+            capture,
+            started,
+            secrets,
+            client_request: Some(message),
+            attempt: None,
+            client_response: None,
+            response_losses: Losses::default(),
+        }
+    }
+
     fn add_event(&self, side: EventSide, kind: EventKind, detail: String, bytes: u64) {
         let event = TimelineEvent {
             microseconds: since(self.started),
@@ -149,7 +144,7 @@ impl CaptureRecorder {
         };
         let head = encode_upstream_head(&format!("{:?} {status}", header.version), &header.headers);
         attempt.response = Some(RawMessage::new(head, share));
-        attempt.is_error = !is_answer(status);
+        attempt.is_error = !status.is_success();
         let detail = status.as_u16().to_string();
         self.add_event(EventSide::Upstream, EventKind::HeaderReceived, detail, 0);
     }
@@ -218,76 +213,65 @@ impl CaptureRecorder {
     pub(super) fn note_response_losses(&mut self, losses: &Losses) {
         self.response_losses.0.extend(losses.0.iter().cloned());
     }
-}
 
-/// The request has ended: what is left of it is redacted and shown.
-pub(super) fn finish(ctx: &mut RequestContext, cost: Option<RequestCost>) {
-    let Some(mut recorder) = ctx.capture.take() else {
-        return;
-    };
-    recorder.end_attempt(None);
-    let upstream = ctx.route.current().map(|attempt| attempt.upstream.clone());
-    let secrets = CaptureSecrets::new(upstream.as_deref(), &recorder.secrets).of_client();
-    let (request, response) = (
-        recorder.client_request.take(),
-        recorder.client_response.take(),
-    );
-    let size = [&request, &response].into_iter().flatten();
-    let size: u64 = size.map(RawMessage::size).sum();
-    let codec = ctx.client.codec();
-    let redact = || {
-        let events = response
-            .as_ref()
-            .map(|message| message.events(EventSide::Client, codec, &secrets));
-        let request = request.map(|message| message.finish(&secrets, false));
-        let response = response.map(|message| message.finish(&secrets, false));
-        (events.unwrap_or_default(), request, response)
-    };
-    let (events, request, response) = large_body::process(size as usize, redact);
-    let outcome = outcome(ctx, cost, &recorder);
-    let (has_left, ended) = (ctx.client.has_left(), outcome.microseconds);
-    let (model, is_stream) = (ctx.route.model_name(), ctx.route.is_stream());
-    let event = |kind, microseconds| TimelineEvent {
-        microseconds,
-        side: EventSide::Client,
-        kind,
-        detail: String::new(),
-        bytes: 0,
-    };
-    recorder.capture.update(|captured| {
-        captured.model = model.unwrap_or_default().to_owned();
-        captured.is_stream = is_stream;
-        captured.client_request = request;
-        captured.client_response = response;
-        captured.add_stream(events);
-        if has_left {
-            captured.add_event(event(EventKind::ClientLeft, ended));
-        }
-        captured.add_event(event(EventKind::Ended, ended));
-        captured.outcome = Some(outcome);
-    });
-}
-
-fn outcome(
-    ctx: &RequestContext,
-    cost: Option<RequestCost>,
-    recorder: &CaptureRecorder,
-) -> CaptureOutcome {
-    let (of_request, of_response) = (&ctx.attempt.losses, &recorder.response_losses);
-    let is_dropped = |action| action == Action::Dropped;
-    let is_adjusted = |action| action != Action::Dropped;
-    CaptureOutcome {
-        status: ctx.response.status(),
-        error: ctx.response.error_kind().map(ApiErrorKind::name),
-        usage: cost.map(|cost| cost.metered.usage),
-        is_estimated: cost.is_some_and(|cost| cost.metered.estimated),
-        cost: cost.and_then(|cost| cost.cost),
-        dropped: loss_paths(ctx, of_request, is_dropped),
-        adjusted: loss_paths(ctx, of_request, is_adjusted),
-        response_dropped: loss_paths(ctx, of_response, is_dropped),
-        response_adjusted: loss_paths(ctx, of_response, is_adjusted),
-        microseconds: since(recorder.started),
+    /// What the client's format could not express of the response.
+    pub(super) const fn response_losses(&self) -> &Losses {
+        &self.response_losses
     }
+
+    /// Microseconds since the request has arrived.
+    pub(super) fn elapsed(&self) -> u64 {
+        since(self.started)
+    }
+
+    /// The request has ended: what is left of it is redacted and shown.
+    pub(super) fn finish(&mut self, ended: EndedRequest<'_>) {
+        self.end_attempt(None);
+        let secrets = CaptureSecrets::new(ended.upstream, &self.secrets).of_client();
+        let (request, response) = (self.client_request.take(), self.client_response.take());
+        let size = [&request, &response].into_iter().flatten();
+        let size: u64 = size.map(RawMessage::size).sum();
+        let redact = || {
+            let events = response
+                .as_ref()
+                .map(|message| message.events(EventSide::Client, ended.codec, &secrets));
+            let request = request.map(|message| message.finish(&secrets, false));
+            let response = response.map(|message| message.finish(&secrets, false));
+            (events.unwrap_or_default(), request, response)
+        };
+        let (events, request, response) = large_body::process(size as usize, redact);
+        let event = |kind| TimelineEvent {
+            microseconds: ended.outcome.microseconds,
+            side: EventSide::Client,
+            kind,
+            detail: String::new(),
+            bytes: 0,
+        };
+        self.capture.update(|captured| {
+            ended.model.clone_into(&mut captured.model);
+            captured.is_stream = ended.is_stream;
+            captured.client_request = request;
+            captured.client_response = response;
+            captured.add_stream(events);
+            if ended.has_left {
+                captured.add_event(event(EventKind::ClientLeft));
+            }
+            captured.add_event(event(EventKind::Ended));
+            captured.outcome = Some(ended.outcome.clone());
+        });
+    }
+}
+
+/// What is known of a request that has ended.
+pub(super) struct EndedRequest<'a> {
+    /// The upstream that was asked last.
+    pub(super) upstream: Option<&'a Upstream>,
+    /// The client's format.
+    pub(super) codec: &'a dyn Codec,
+    pub(super) model: &'a str,
+    pub(super) is_stream: bool,
+    pub(super) has_left: bool,
+    pub(super) outcome: CaptureOutcome,
 }
 
 /// A request that breaks off without its last hook is over all the same.
