@@ -2,18 +2,20 @@
 //! bills are real.
 
 use std::collections::VecDeque;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderName, Response};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use tokio::time::timeout;
 
 use crate::config::InspectorAccess;
 use crate::console::actor::ConsoleCall;
-use crate::console::gateway_client::GatewayAccess;
 use crate::console::refusal::{InputProblem, Refusal};
+use crate::console::texts::ENGLISH;
 use crate::console::views::{
     InspectionView, PlayEventView, PlayKeyView, PlayOptionsView, PlayOutcomeView,
 };
@@ -123,39 +125,22 @@ pub async fn play(call: &ConsoleCall, input: &PlayInput) -> Result<PlayedAnswer,
         .issue_secret(runtime, &key.id, switch.clone());
     let secret = secret.await.map_err(|_| Refusal::Unavailable)?;
     let inspection = capture(call, runtime, key, switch);
-    let asked = ask(gateway, &target, &secret, body).await;
-    let response = asked.ok_or(Refusal::Unavailable)?;
-    let (head, body) = response.into_parts();
-    let content_type = head.headers.get(CONTENT_TYPE);
-    let content_type = content_type.and_then(|value| value.to_str().ok());
-    let id = head.headers.get("x-request-id");
-    let id = id.and_then(|value| value.to_str().ok());
+    let gateway = gateway.clone();
+    let asking = async move { gateway.post(&target, &secret, body).await };
     Ok(PlayedAnswer {
         codec,
-        is_stream: content_type.is_some_and(|it| it.starts_with("text/event-stream")),
-        body: Some(body),
+        asking: Some(Box::pin(asking)),
+        is_stream: false,
+        body: None,
         frames: SseFrames::default(),
         decoder: codec.stream_decoder(),
         is_reasoning: false,
         ready: VecDeque::new(),
         inspection,
-        outcome: PlayOutcomeView {
-            request_id: id.unwrap_or_default().to_owned(),
-            status: head.status.as_u16(),
-            ..PlayOutcomeView::default()
-        },
+        outcome: PlayOutcomeView::default(),
         gateway_name: console.gateway_name.clone(),
         is_over: false,
     })
-}
-
-async fn ask(
-    gateway: &GatewayAccess,
-    target: &str,
-    secret: &str,
-    body: Vec<u8>,
-) -> Option<axum::http::Response<Incoming>> {
-    Box::pin(gateway.post(target, secret, body)).await
 }
 
 /// A key that the actor may use: who may give it another secret has the secret anyway.
@@ -262,6 +247,8 @@ fn encode(codec: &dyn Codec, input: &PlayInput) -> Result<(String, Vec<u8>), Ref
 /// An answer under way.
 pub struct PlayedAnswer {
     codec: &'static dyn Codec,
+    /// `None`: the header of the response is here.
+    asking: Option<Pin<Box<dyn Future<Output = Option<Response<Incoming>>> + Send>>>,
     is_stream: bool,
     /// `None`: all of it was read.
     body: Option<Incoming>,
@@ -278,6 +265,11 @@ pub struct PlayedAnswer {
 impl PlayedAnswer {
     /// The next step; `None`: that was all.
     pub(in crate::console) async fn next(&mut self) -> Option<PlayEventView> {
+        if let Some(asking) = &mut self.asking {
+            let response = asking.await;
+            self.asking = None;
+            self.begin(response);
+        }
         loop {
             if let Some(event) = self.ready.pop_front() {
                 return Some(event);
@@ -298,6 +290,23 @@ impl PlayedAnswer {
                 Some(_) => self.read_error().await,
             }
         }
+    }
+
+    /// Takes the header of the response.
+    fn begin(&mut self, response: Option<Response<Incoming>>) {
+        let Some(response) = response else {
+            return self.ready.push_back(PlayEventView::Failed {
+                message: ENGLISH.refusal(&Refusal::Unavailable),
+            });
+        };
+        let (head, body) = response.into_parts();
+        let text = |name: HeaderName| head.headers.get(name)?.to_str().ok();
+        let id = text(HeaderName::from_static("x-request-id"));
+        self.outcome.request_id = id.unwrap_or_default().to_owned();
+        self.outcome.status = head.status.as_u16();
+        let content_type = text(CONTENT_TYPE);
+        self.is_stream = content_type.is_some_and(|it| it.starts_with("text/event-stream"));
+        self.body = Some(body);
     }
 
     fn decode(&mut self, chunk: &[u8]) {

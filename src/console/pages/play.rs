@@ -1,10 +1,13 @@
 //! A conversation with a model, and what its last message became.
 
+use std::time::Duration;
+
 use askama::Template;
 use axum::extract::Form;
 use axum::extract::rejection::FormRejection;
 use axum::http::StatusCode;
 use axum::response::Response;
+use tokio::time::timeout;
 
 use super::inspect::{Pane, panes_of};
 use super::visit::{Page, Visit, render, status_of};
@@ -14,6 +17,9 @@ use crate::console::operations::play::{self, FORMATS, PlayInput};
 use crate::console::refusal::{InputProblem, Refusal};
 use crate::console::views::{PlayEventView, PlayOptionsView, PlayOutcomeView};
 use crate::model::Format;
+
+/// How long a page waits for an answer: browsers are answered within half a minute.
+const PAGE_TIME: Duration = Duration::from_secs(25);
 
 /// The fields of the form: a conversation has many of one name.
 type Pairs = Vec<(String, String)>;
@@ -97,13 +103,13 @@ pub async fn submit(visit: Visit, form: Result<Form<Pairs>, FormRejection>) -> R
         }
     };
     let mut played = Played::default();
-    while let Some(event) = answer.next().await {
-        match event {
-            PlayEventView::Text { text } => played.text.push_str(&text),
-            PlayEventView::Reasoning { text } => played.reasoning.push_str(&text),
-            PlayEventView::Failed { message } => played.failed = Some(message),
-            PlayEventView::Done(outcome) => played.outcome = Some(outcome),
+    let reading = async {
+        while let Some(event) = answer.next().await {
+            played.add(event);
         }
+    };
+    if timeout(PAGE_TIME, reading).await.is_err() {
+        played.failed = Some(visit.page.texts.play.too_long.to_owned());
     }
     match played.failed.is_some() && played.text.is_empty() {
         true => {
@@ -124,6 +130,17 @@ struct Played {
     reasoning: String,
     failed: Option<String>,
     outcome: Option<PlayOutcomeView>,
+}
+
+impl Played {
+    fn add(&mut self, event: PlayEventView) {
+        match event {
+            PlayEventView::Text { text } => self.text.push_str(&text),
+            PlayEventView::Reasoning { text } => self.reasoning.push_str(&text),
+            PlayEventView::Failed { message } => self.failed = Some(message),
+            PlayEventView::Done(outcome) => self.outcome = Some(outcome),
+        }
+    }
 }
 
 async fn respond(

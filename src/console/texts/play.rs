@@ -18,6 +18,7 @@ pub struct PlayTexts {
     pub whole: &'static str,
     pub no_capture: &'static str,
     pub empty_answer: &'static str,
+    pub too_long: &'static str,
     pub unavailable: &'static str,
     pub message_needed: &'static str,
 }
@@ -39,6 +40,7 @@ pub(super) const ENGLISH: PlayTexts = PlayTexts {
     whole: "Timeline and losses",
     no_capture: "The inspector is switched off on this gateway, so that only the answer is shown.",
     empty_answer: "(no text)",
+    too_long: "The answer took longer than 25 seconds, and this page has what came until then. With JavaScript it streams.",
     unavailable: "Play asks the gateway on this machine without TLS, and every listener has TLS: add one such as 127.0.0.1:8081 to server.listen.",
     message_needed: "Write a message.",
 };
@@ -60,6 +62,7 @@ pub(super) const CHINESE: PlayTexts = PlayTexts {
     whole: "时间线与损失",
     no_capture: "此网关已关闭检查功能，因此只显示回答。",
     empty_answer: "（没有文本）",
+    too_long: "回答超过 25 秒，此页面只有到那时为止的内容。启用 JavaScript 后可流式显示。",
     unavailable: "试用通过本机上不带 TLS 的监听地址访问网关，而所有监听地址都启用了 TLS：请在 server.listen 中添加一个，例如 127.0.0.1:8081。",
     message_needed: "请输入消息。",
 };
