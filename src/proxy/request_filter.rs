@@ -14,7 +14,7 @@ use super::plain_body::{add_missing, take_headers, to_plain_body};
 use super::request_body;
 use super::{
     admission, billing, cloud_path, cors, image_tasks, inspected_request, large_body, local,
-    model_suffix, own_key, request_framing,
+    model_suffix, request_framing,
 };
 use crate::access;
 use crate::config::Balance;
