@@ -14,7 +14,7 @@ use crate::config::Limits;
 use crate::journal::Journal;
 use crate::metrics::Metrics;
 use crate::model::{ApiError, ApiErrorKind, Spending};
-use crate::runtime::{Key, KeyLimiter, Runtime, Snapshot};
+use crate::runtime::{Cap, Key, KeyLimiter, OwnerSettings, Runtime, Snapshot};
 use crate::store::{Store, StoreError, StoredKey};
 
 /// For how long, and for how many keys, it is cached that the store does not know them.
@@ -62,8 +62,12 @@ struct CachedKey {
     expires: Option<i64>,
 }
 
-/// A key of the store with what it had spent at a time, if that is complete.
-type FetchedKey = (StoredKey, Option<Spending>, Timestamp);
+/// A key of the store with what it and its owner had spent at a time, if that is complete.
+struct FetchedKey {
+    key: StoredKey,
+    spent: Option<[Spending; 2]>,
+    at: Timestamp,
+}
 
 /// The outcome of a lookup that is not cached as unknown.
 #[derive(Clone)]
@@ -127,7 +131,7 @@ impl Keyring {
         let fetched = self.store.query("", self.fetch(found)).await;
         let fetched = fetched.map_err(|_| try_later("the API key cannot be looked up now"))?;
         let cached = fetched.and_then(|fetched| {
-            let hash = fetched.0.settings.sha256;
+            let hash = fetched.key.settings.sha256;
             self.insert_fetched(runtime, fetched, &hash)
         });
         usable(&cached.ok_or_else(invalid_key)?, snapshot)
@@ -172,28 +176,40 @@ impl Keyring {
         &self,
         found: impl Future<Output = Result<Option<StoredKey>, StoreError>>,
     ) -> Result<Option<FetchedKey>, StoreError> {
-        let Some(found) = found.await? else {
+        let Some(key) = found.await? else {
             return Ok(None);
         };
-        let (id, now) = (&found.id, Timestamp::now());
+        let (began, at) = (self.began, Timestamp::now());
         if !self.journal.has_flushed_previous() {
-            return Ok(Some((found, None, now)));
+            return Ok(Some(FetchedKey {
+                key,
+                spent: None,
+                at,
+            }));
         }
-        let mut spent = self.store.spending(Some(id), self.began, now).await?;
-        let spent = spent.remove(id).unwrap_or_default();
-        Ok(Some((found, Some(spent), now)))
+        let mut spent = self.store.spending(Some(&key.id), began, at).await?;
+        let own = spent.remove(&key.id).unwrap_or_default();
+        let of_owner = match &key.owner {
+            Some(owner) => self.store.account_spending(&owner.id, began, at).await?,
+            None => Spending::default(),
+        };
+        let spent = Some([own, of_owner]);
+        Ok(Some(FetchedKey { key, spent, at }))
     }
 
     /// Caches a key that was fetched with what it has spent, under the hash of this secret of it.
     fn insert_fetched(
         &self,
         runtime: &Runtime,
-        (found, spent, now): FetchedKey,
+        fetched: FetchedKey,
         hash: &[u8; 32],
     ) -> Option<CachedKey> {
-        let cached = self.insert(runtime, found, hash)?;
-        if let Some(spent) = spent {
-            cached.key.account.load_spent(spent, now);
+        let cached = self.insert(runtime, fetched.key, hash)?;
+        if let Some([own, of_owner]) = fetched.spent {
+            cached.key.account.load_spent(own, fetched.at);
+            if let Some(owner) = &cached.key.owner {
+                owner.account.load_spent(of_owner, fetched.at);
+            }
         }
         Some(cached)
     }
@@ -243,7 +259,7 @@ impl Keyring {
     }
 
     fn share_queries(&self, key: &StoredKey) {
-        let account = key.person_account.as_deref();
+        let account = key.owner.as_ref().map(|owner| &*owner.id);
         self.store.share_queries(&key.id, account);
     }
 
@@ -251,7 +267,11 @@ impl Keyring {
         let snapshot = runtime.snapshot();
         let mut pending: Vec<Arc<Key>> = snapshot.keys.values().cloned().collect();
         pending.extend(self.cached_keys());
-        pending.retain(|key| !key.account.is_loaded());
+        let is_loaded = |key: &Key| {
+            let owner = key.owner.as_ref();
+            key.account.is_loaded() && owner.is_none_or(|owner| owner.account.is_loaded())
+        };
+        pending.retain(|key| !is_loaded(key));
         if pending.is_empty() || !self.journal.has_flushed_previous() {
             return Ok(());
         }
@@ -273,6 +293,15 @@ impl Keyring {
         for key in pending {
             let before: Spending = spent.get(&*key.id).copied().unwrap_or_default();
             key.account.load_spent(before, now);
+            if let Some(owner) = key
+                .owner
+                .as_ref()
+                .filter(|owner| !owner.account.is_loaded())
+            {
+                let store = &self.store;
+                let before = store.account_spending(&owner.id, self.began, now).await?;
+                owner.account.load_spent(before, now);
+            }
         }
         Ok(())
     }
@@ -351,8 +380,17 @@ impl CachedKeys {
     fn put(&mut self, found: StoredKey, runtime: &Runtime) {
         self.remove(&found.id);
         let (sha256, expires, previous) = (found.settings.sha256, found.expires, found.previous);
-        let (account, settings) = (found.person_account, found.settings);
-        let key = Arc::new(Key::build(found.id, account, settings, &runtime.state));
+        let name = found.account;
+        let owner = found.owner.map(|owner| OwnerSettings {
+            cap: owner.spending_cap.map(|amount| Cap {
+                amount,
+                reset: owner.reset,
+            }),
+            id: owner.id,
+            name,
+        });
+        let key = Key::build(found.id, owner, found.settings, &runtime.state);
+        let key = Arc::new(key);
         let hashes = [Some(sha256), previous.map(|previous| previous.sha256)];
         self.hashes.insert(key.id.clone(), hashes);
         if let Some(previous) = previous {

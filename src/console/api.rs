@@ -1,5 +1,6 @@
 //! The JSON API under `/api/v1`: inputs from JSON, views to JSON, refusals with a code.
 
+mod accounts;
 mod catalog;
 mod identity;
 mod keys;
@@ -17,6 +18,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
 use utoipa::ToSchema;
 use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
@@ -27,6 +29,7 @@ use super::refusal::{InputProblem, Refusal};
 use super::security;
 use super::state::Console;
 use super::texts::ENGLISH;
+use crate::model::Money;
 
 /// The routes, and their description.
 pub fn routes() -> (Router<Arc<Console>>, OpenApi) {
@@ -63,7 +66,8 @@ pub fn routes() -> (Router<Arc<Console>>, OpenApi) {
         .routes(routes!(people::list_invitations, people::invite))
         .routes(routes!(people::withdraw))
         .routes(routes!(people::accept))
-        .routes(routes!(keys::list_accounts))
+        .routes(routes!(accounts::list_accounts))
+        .routes(routes!(accounts::get_account, accounts::change_account))
         .routes(routes!(keys::list_config_keys))
         .routes(routes!(keys::list_keys, keys::create_key))
         .routes(routes!(keys::get_key, keys::change_key, keys::revoke_key))
@@ -141,6 +145,12 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
             Err(rejection) => Err(InputProblem::Body(rejection.body_text()).into()),
         }
     }
+}
+
+/// An amount, as a number or as text.
+fn amount(number: Box<RawValue>) -> Result<Money, InputProblem> {
+    let text = number.get().trim_matches('"');
+    Money::parse(text).ok_or(InputProblem::Cap)
 }
 
 /// A field that may be absent, or null: `None`, or `Some(None)`.

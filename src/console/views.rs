@@ -1,5 +1,6 @@
 //! What operations return: serialised by the API, rendered by the pages.
 
+mod account;
 mod catalog;
 mod identity;
 mod marked_text;
@@ -8,6 +9,7 @@ mod translation;
 mod usage;
 mod values;
 
+pub use account::{AccountSpendingView, AccountView};
 pub use catalog::{ClientLossesView, ModelView, ModelsView, PriceView};
 pub use identity::{IdentityView, ProviderView, WelcomeView};
 pub use marked_text::{Mark, MarkedText, clipped};
@@ -23,7 +25,7 @@ use utoipa::ToSchema;
 use crate::config::{KeyConfig, Reset};
 use crate::model::{Money, Spending};
 use crate::runtime::period_end;
-use crate::store::{AccountSummary, Person, StoredKey, StoredLink, StoredSession};
+use crate::store::{Person, StoredKey, StoredLink, StoredSession};
 
 /// A key, without its secret.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -208,27 +210,6 @@ pub struct KeyWithSecret {
     #[serde(flatten)]
     pub key: KeyView,
     pub secret: String,
-}
-
-#[derive(Debug, Clone, Serialize, ToSchema)]
-pub struct AccountView {
-    pub name: String,
-    /// `person` or `system`.
-    pub kind: String,
-    pub disabled: bool,
-    /// How many keys it has.
-    pub keys: i64,
-}
-
-impl From<AccountSummary> for AccountView {
-    fn from(account: AccountSummary) -> AccountView {
-        AccountView {
-            name: account.name,
-            kind: account.kind,
-            disabled: account.is_disabled,
-            keys: account.keys,
-        }
-    }
 }
 
 #[derive(Debug, Clone, Serialize, ToSchema)]

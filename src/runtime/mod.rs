@@ -11,6 +11,7 @@ mod fair_shares;
 mod health;
 mod key;
 mod key_limiter;
+mod key_reservation;
 mod owner_share;
 mod period;
 mod places;
@@ -36,8 +37,9 @@ pub use credential::{
 pub use discovery::{DiscoveredModels, UpstreamDiscovery};
 pub use fair_shares::{FairShares, MemoryShare};
 pub use health::Health;
-pub use key::{Key, config_key_id, key_hash};
+pub use key::{CappedAccount, Key, KeyOwner, OwnerSettings, config_key_id, key_hash};
 pub use key_limiter::{KeyLimiter, KeyPermit, LimitReached};
+pub use key_reservation::KeyReservation;
 pub use owner_share::{LeftPermit, OwnerShare};
 pub use period::period_end;
 pub use places::GlobalPermit;

@@ -8,16 +8,17 @@ use super::error::StoreError;
 use super::lease_holder::LeaseHolder;
 use super::spending::{EVER, Periods, decode_money};
 use crate::config::Reset;
-use crate::model::{LeaseGrant, LeaseRequest, Money};
+use crate::model::{CapKind, LeaseGrant, LeaseRequest, Money};
 
 /// Time after which a lease expires that is not renewed, in milliseconds.
 pub const LEASED_FOR: i64 = 30_000;
 
-/// The lease that one key needs.
+/// The lease that one process needs of a cap.
 #[derive(Debug, Clone)]
-pub struct KeyLeaseRequest {
-    /// The id of the key.
-    pub key: String,
+pub struct CapLeaseRequest {
+    pub kind: CapKind,
+    /// The id of the key or account.
+    pub id: String,
     pub reset: Reset,
     pub lease: LeaseRequest,
 }
@@ -34,7 +35,7 @@ impl Store {
     /// Grants leases of several caps, as far as they have money left; the grants are in the order of the requests.
     pub async fn lease(
         &self,
-        requests: &[KeyLeaseRequest],
+        requests: &[CapLeaseRequest],
         now: Timestamp,
     ) -> Result<Vec<LeaseGrant>, StoreError> {
         let holder = self.holder()?;
@@ -84,7 +85,7 @@ impl Store {
 async fn lease(
     transaction: &mut Transaction<'static, Any>,
     holder: &LeaseHolder,
-    request: &KeyLeaseRequest,
+    request: &CapLeaseRequest,
     now: i64,
 ) -> Result<LeaseGrant, StoreError> {
     let Periods { day, month } = Periods::of(now);
@@ -93,19 +94,16 @@ async fn lease(
         Reset::Monthly => month,
         Reset::Daily => day,
     };
-    let spent = "SELECT amount FROM spending WHERE key_id = $1 AND period = $2";
-    let spent = sqlx::query(spent)
-        .bind(request.key.clone())
-        .bind(period.clone())
-        .fetch_optional(&mut **transaction)
-        .await?;
-    let spent = match spent {
-        Some(row) => decode_money(row.try_get(0)?)?,
-        None => Money::ZERO,
+    let spent = match request.kind {
+        CapKind::Key => "SELECT amount FROM spending WHERE key_id = $1 AND period = $2",
+        CapKind::Account => {
+            "SELECT amount FROM spending WHERE key_id IN (SELECT id FROM keys WHERE account = $1) AND period = $2"
+        }
     };
+    let spent = sum(transaction, spent, [request.id.clone(), period.clone()]).await?;
     let others = "SELECT amount FROM leases WHERE key_id = $1 AND period = $2 AND holder <> $3 AND expires > $4";
     let others = sqlx::query(others)
-        .bind(request.key.clone())
+        .bind(request.id.clone())
         .bind(period.clone())
         .bind(holder.id.clone())
         .bind(now)
@@ -116,29 +114,35 @@ async fn lease(
         leased_elsewhere += decode_money(row.try_get(0)?)?;
     }
     let grant = request.lease.grant(spent, leased_elsewhere);
-    put(
-        transaction,
-        holder,
-        &request.key,
-        &period,
-        grant.amount,
-        now,
-    )
-    .await?;
+    put(transaction, holder, &request.id, &period, grant.amount, now).await?;
     Ok(grant)
+}
+
+/// The sum of the amounts that a query finds.
+async fn sum(
+    transaction: &mut Transaction<'static, Any>,
+    query: &'static str,
+    [id, period]: [String; 2],
+) -> Result<Money, StoreError> {
+    let rows = sqlx::query(query).bind(id).bind(period);
+    let mut sum = Money::ZERO;
+    for row in rows.fetch_all(&mut **transaction).await? {
+        sum += decode_money(row.try_get(0)?)?;
+    }
+    Ok(sum)
 }
 
 async fn put(
     transaction: &mut Transaction<'static, Any>,
     holder: &LeaseHolder,
-    key: &str,
+    id: &str,
     period: &str,
     amount: Money,
     now: i64,
 ) -> Result<(), StoreError> {
     if amount.is_zero() {
         sqlx::query("DELETE FROM leases WHERE key_id = $1 AND holder = $2")
-            .bind(key.to_owned())
+            .bind(id.to_owned())
             .bind(holder.id.clone())
             .execute(&mut **transaction)
             .await?;
@@ -148,7 +152,7 @@ async fn put(
          VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (key_id, holder) DO UPDATE SET \
          period = excluded.period, amount = excluded.amount, expires = excluded.expires";
     sqlx::query(put)
-        .bind(key.to_owned())
+        .bind(id.to_owned())
         .bind(holder.id.clone())
         .bind(holder.journal.clone())
         .bind(period.to_owned())
@@ -159,7 +163,8 @@ async fn put(
     Ok(())
 }
 
-/// Shrinks a holder's lease by what is now recorded as spent, if the lease is of one of these periods.
+/// Shrinks a holder's leases of a key's cap and of its account's by what is now recorded as spent, as far as they are of these
+/// periods.
 pub(super) async fn shrink(
     transaction: &mut Transaction<'static, Any>,
     holder: &LeaseHolder,
@@ -167,26 +172,26 @@ pub(super) async fn shrink(
     periods: &Periods,
     by: Money,
 ) -> Result<(), StoreError> {
-    let held =
-        "SELECT amount FROM leases WHERE key_id = $1 AND holder = $2 AND period IN ($3, $4, $5)";
+    let held = "SELECT key_id, amount FROM leases WHERE holder = $2 AND period IN ($3, $4, $5) \
+         AND (key_id = $1 OR key_id = (SELECT account FROM keys WHERE id = $1))";
     let held = sqlx::query(held)
         .bind(key.to_owned())
         .bind(holder.id.clone())
         .bind(periods.day.clone())
         .bind(periods.month.clone())
         .bind(EVER.to_owned())
-        .fetch_optional(&mut **transaction)
+        .fetch_all(&mut **transaction)
         .await?;
-    let Some(row) = held else {
-        return Ok(());
-    };
-    let rest = decode_money(row.try_get(0)?)?.saturating_sub(by);
-    // An empty lease stays: only its holder deletes it.
-    sqlx::query("UPDATE leases SET amount = $1 WHERE key_id = $2 AND holder = $3")
-        .bind(rest.to_string())
-        .bind(key.to_owned())
-        .bind(holder.id.clone())
-        .execute(&mut **transaction)
-        .await?;
+    for row in held {
+        let id: String = row.try_get(0)?;
+        let rest = decode_money(row.try_get(1)?)?.saturating_sub(by);
+        // An empty lease stays: only its holder deletes it.
+        sqlx::query("UPDATE leases SET amount = $1 WHERE key_id = $2 AND holder = $3")
+            .bind(rest.to_string())
+            .bind(id)
+            .bind(holder.id.clone())
+            .execute(&mut **transaction)
+            .await?;
+    }
     Ok(())
 }

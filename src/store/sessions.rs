@@ -6,8 +6,8 @@ use uuid::Uuid;
 
 use super::database::Store;
 use super::error::StoreError;
-use super::keys::hex;
 use super::people::Person;
+use super::secrets::hex;
 
 const COLUMNS: &str = "SELECT sessions.id, sessions.created, sessions.seen, expires, stepped_up, remote, agent, person FROM sessions";
 

@@ -1,6 +1,7 @@
 //! Runs the whole process over real sockets, with the mock behind it.
 
 mod access_log;
+mod account_caps;
 mod admin;
 mod audio;
 mod bedrock;

@@ -284,8 +284,8 @@ async fn spending(
     Ok(spent.await?)
 }
 
-/// What this gateway holds for requests in flight.
-fn held(call: &ConsoleCall, id: &str) -> Money {
+/// What this gateway holds for requests in flight, of a key or an account.
+pub(super) fn held(call: &ConsoleCall, id: &str) -> Money {
     let runtime = call.console.runtime.as_ref();
     let account = runtime.and_then(|runtime| runtime.state.find_account(id));
     account.map_or(Money::ZERO, |account| account.reserved())

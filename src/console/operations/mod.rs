@@ -1,5 +1,6 @@
 //! What can be done in the console. Every operation checks its actor itself; routes are not trusted to have done it.
 
+pub mod accounts;
 mod attempt;
 pub mod catalog;
 pub mod config_keys;

@@ -3,11 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::accounts::AccountEdit;
 use super::people::{PersonEdit, PersonInput};
 use super::usage::{RequestsInput, UsageInput};
 use super::{
-    catalog, config_keys, identities, identity, invitations, keys, people, reset, second_factor,
-    session, sign_up, translate, usage, verification,
+    accounts, catalog, config_keys, identities, identity, invitations, keys, people, reset,
+    second_factor, session, sign_up, translate, usage, verification,
 };
 use crate::config;
 use crate::console::actor::{Actor, ConsoleCall, SignedIn, Via, now};
@@ -215,6 +216,10 @@ invitations::find_invitation  -     link_over      link_over      link_over     
 invitations::accept           -     link_over      link_over      link_over      link_over      link_over
 keys::list_accounts           -     sign_in_needed ok             ok             ok             ok
 config_keys::list_config_keys -     sign_in_needed forbidden      forbidden      ok             ok
+accounts::get_account         own   sign_in_needed ok             ok             ok             ok
+accounts::get_account         other sign_in_needed not_found      not_found      ok             ok
+accounts::change_account      own   sign_in_needed forbidden      forbidden      ok             ok
+accounts::change_account      other sign_in_needed forbidden      forbidden      ok             ok
 keys::list_keys               own   sign_in_needed ok             ok             ok             ok
 keys::list_keys               other sign_in_needed not_found      not_found      ok             ok
 keys::get_key                 own   sign_in_needed ok             ok             ok             ok
@@ -334,6 +339,10 @@ async fn attempt(scene: &Scene, operation: &str, call: &ConsoleCall, owner: &str
         }
         "keys::list_accounts" => word(keys::list_accounts(call).await),
         "config_keys::list_config_keys" => word(config_keys::list_config_keys(call).await),
+        "accounts::get_account" => word(accounts::get_account(call, owner).await),
+        "accounts::change_account" => {
+            word(accounts::change_account(call, owner, AccountEdit::default()).await)
+        }
         "keys::list_keys" => word(keys::list_keys(call, owner).await),
         "keys::get_key" => word(keys::get_key(call, &scene.key(owner).await).await),
         "keys::create_key" => {

@@ -9,10 +9,10 @@ use serde::Deserialize;
 
 use super::forms::KeyForm;
 use super::visit::{Page, Visit, render, status_of};
-use crate::console::operations::keys;
+use crate::console::operations::{accounts, keys};
 use crate::console::refusal::Refusal;
 use crate::console::texts::fill;
-use crate::console::views::{AccountView, KeyView, KeyWithSecret};
+use crate::console::views::{AccountSpendingView, AccountView, KeyView, KeyWithSecret};
 
 const SECTION: &str = "keys";
 
@@ -23,6 +23,7 @@ struct KeysPage {
     title: String,
     name: String,
     accounts: Vec<AccountView>,
+    account: AccountSpendingView,
     keys: Vec<KeyView>,
     may_write: bool,
     new_path: String,
@@ -81,9 +82,10 @@ async fn show_list(visit: Visit, account: String) -> Response {
     let found = async {
         let keys = keys::list_keys(&visit.call, &account).await?;
         let accounts = keys::list_accounts(&visit.call).await?;
-        Ok::<_, Refusal>((keys, accounts))
+        let spending = accounts::get_account(&visit.call, &account).await?;
+        Ok::<_, Refusal>((keys, accounts, spending))
     };
-    let (keys, accounts) = match found.await {
+    let (keys, accounts, spending) = match found.await {
         Ok(found) => found,
         Err(refusal) => return visit.refuse(&refusal),
     };
@@ -99,6 +101,7 @@ async fn show_list(visit: Visit, account: String) -> Response {
         page,
         name: account,
         accounts,
+        account: spending,
         keys,
         may_write,
     };

@@ -1,5 +1,6 @@
 //! The pages: plain HTML with forms that work without JavaScript. They only call operations and render their views.
 
+mod accounts;
 mod charts;
 mod config_keys;
 mod csv;
@@ -74,6 +75,7 @@ pub fn routes() -> Router<Arc<Console>> {
             get(keys::list).post(keys::create),
         )
         .route("/accounts/{account}/new-key", get(keys::show_new))
+        .route("/accounts/{account}/cap", post(accounts::set_cap))
         .route("/config-keys", get(config_keys::list))
         .route("/usage", get(usage::show))
         .route("/usage.csv", get(usage::download))

@@ -221,6 +221,7 @@ pub static ENGLISH: Texts = Texts {
     usage: super::usage::ENGLISH,
     explorer: super::explorer::ENGLISH,
     catalog: super::catalog::ENGLISH,
+    account: super::accounts::ENGLISH,
     refusals: RefusalTexts {
         sign_in_needed: "Sign in first.",
         wrong_login: "No account has this login with this password. Check both and try again.",

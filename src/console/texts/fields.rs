@@ -1,5 +1,6 @@
 //! The texts that every language has.
 
+use super::accounts::AccountTexts;
 use super::catalog::CatalogTexts;
 use super::explorer::ExplorerTexts;
 use super::usage::UsageTexts;
@@ -230,6 +231,7 @@ pub struct Texts {
     pub usage: UsageTexts,
     pub explorer: ExplorerTexts,
     pub catalog: CatalogTexts,
+    pub account: AccountTexts,
     pub refusals: RefusalTexts,
 }
 
