@@ -128,7 +128,7 @@ impl Keyring {
             let found = self.store.key_by_id(id).await?;
             Ok(found.filter(|key| key.revoked.is_none() && !key.is_disabled))
         };
-        let fetched = self.store.query("", self.fetch(found)).await;
+        let fetched = self.store.query("", self.fetch(runtime, found)).await;
         let fetched = fetched.map_err(|_| try_later("the API key cannot be looked up now"))?;
         let cached = fetched.and_then(|fetched| {
             let hash = fetched.key.settings.sha256;
@@ -160,7 +160,7 @@ impl Keyring {
         }
         let permit = self.lookups.admit(&LOOKUP_LIMITS, Instant::now());
         let _permit = permit.map_err(|_| LookupOutcome::TooMany)?;
-        let answer = self.store.query("", self.fetch(self.store.key(hash))).await;
+        let answer = self.store.query("", self.fetch(runtime, self.store.key(hash))).await;
         self.metrics.record_key_lookup(match &answer {
             Ok(Some(_)) => "found",
             Ok(None) => "unknown",
@@ -174,6 +174,7 @@ impl Keyring {
     /// Loads a key, and what it has spent if that is complete.
     async fn fetch(
         &self,
+        runtime: &Runtime,
         found: impl Future<Output = Result<Option<StoredKey>, StoreError>>,
     ) -> Result<Option<FetchedKey>, StoreError> {
         let Some(key) = found.await? else {
@@ -189,9 +190,15 @@ impl Keyring {
         }
         let mut spent = self.store.spending(Some(&key.id), began, at).await?;
         let own = spent.remove(&key.id).unwrap_or_default();
+        let is_loaded = |id: &str| {
+            let account = runtime.state.find_account(id);
+            account.is_some_and(|account| account.is_loaded())
+        };
         let of_owner = match &key.owner {
-            Some(owner) => self.store.account_spending(&owner.id, began, at).await?,
-            None => Spending::default(),
+            Some(owner) if !is_loaded(&owner.id) => {
+                self.store.account_spending(&owner.id, began, at).await?
+            }
+            Some(_) | None => Spending::default(),
         };
         let spent = Some([own, of_owner]);
         Ok(Some(FetchedKey { key, spent, at }))

@@ -131,10 +131,7 @@ async fn the_cap_of_an_account_is_set_raised_and_removed_while_its_keys_are_used
         let message = response.error(format);
         let reached = "the account `ada` of this API key has ";
         assert!(message.starts_with(reached), "{message}");
-        assert!(
-            message.contains("of its spending cap of 0.002"),
-            "{message}"
-        );
+        assert!(message.contains("its spending cap of 0.002"), "{message}");
     }
     // Who belongs to the account sees it, and does not set it.
     let seen = member.json(Method::GET, ACCOUNT, None, 200).await;
