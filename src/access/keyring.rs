@@ -160,7 +160,10 @@ impl Keyring {
         }
         let permit = self.lookups.admit(&LOOKUP_LIMITS, Instant::now());
         let _permit = permit.map_err(|_| LookupOutcome::TooMany)?;
-        let answer = self.store.query("", self.fetch(runtime, self.store.key(hash))).await;
+        let answer = self
+            .store
+            .query("", self.fetch(runtime, self.store.key(hash)))
+            .await;
         self.metrics.record_key_lookup(match &answer {
             Ok(Some(_)) => "found",
             Ok(None) => "unknown",

@@ -1,6 +1,7 @@
 //! The JSON API under `/api/v1`: inputs from JSON, views to JSON, refusals with a code.
 
 mod accounts;
+mod administration;
 mod catalog;
 mod identity;
 mod keys;
@@ -75,6 +76,9 @@ pub fn routes() -> (Router<Arc<Console>>, OpenApi) {
         .routes(routes!(usage::get_usage))
         .routes(routes!(usage::list_requests))
         .routes(routes!(usage::get_request))
+        .routes(routes!(administration::list_changes))
+        .routes(routes!(administration::list_upstreams))
+        .routes(routes!(administration::get_config))
         .routes(routes!(catalog::list_models))
         .merge(
             OpenApiRouter::new()

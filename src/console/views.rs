@@ -1,20 +1,26 @@
 //! What operations return: serialised by the API, rendered by the pages.
 
 mod account;
+mod audit;
 mod catalog;
 mod identity;
+mod loaded_config;
 mod marked_text;
 mod request;
 mod translation;
+mod upstream;
 mod usage;
 mod values;
 
 pub use account::{AccountSpendingView, AccountView};
+pub use audit::{AuditLineView, AuditView};
 pub use catalog::{ClientLossesView, ModelView, ModelsView, PriceView};
 pub use identity::{IdentityView, ProviderView, WelcomeView};
+pub use loaded_config::LoadedConfigView;
 pub use marked_text::{Mark, MarkedText, clipped};
 pub use request::{BillLineView, Difference, RequestLineView, RequestView, RequestsView};
 pub use translation::{LossView, TranslationRefusal, TranslationView};
+pub use upstream::UpstreamView;
 pub use usage::{NamedUsage, UsageSumView, UsageView};
 pub use values::{Decimal, Moment};
 

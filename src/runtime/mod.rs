@@ -36,7 +36,7 @@ pub use credential::{
 };
 pub use discovery::{DiscoveredModels, UpstreamDiscovery};
 pub use fair_shares::{FairShares, MemoryShare};
-pub use health::Health;
+pub use health::{Health, HealthStatus};
 pub use key::{CappedAccount, Key, KeyOwner, OwnerSettings, config_key_id, key_hash};
 pub use key_limiter::{KeyLimiter, KeyPermit, LimitReached};
 pub use key_reservation::KeyReservation;
@@ -78,6 +78,8 @@ pub struct Runtime {
     pub conversations: Conversations,
     /// Wakes whoever fetches credentials, after a reload.
     pub reloaded: Notify,
+    /// Why the last reload was refused; empty: it was not.
+    refused: ArcSwap<Vec<config::Problem>>,
 }
 
 impl Runtime {
@@ -96,12 +98,22 @@ impl Runtime {
             state,
             resolver: Resolver::default(),
             reloaded: Notify::new(),
+            refused: ArcSwap::default(),
         }
     }
 
     /// The current snapshot; a request keeps the one it began with, whatever is reloaded meanwhile.
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.current.load_full()
+    }
+
+    /// Why the file was refused when it was read last; the config before it is in force.
+    pub fn refused(&self) -> Arc<Vec<config::Problem>> {
+        self.refused.load_full()
+    }
+
+    pub fn set_refused(&self, problems: Vec<config::Problem>) {
+        self.refused.store(Arc::new(problems));
     }
 
     /// Replaces the config; returns the settings that take effect only after a restart.
@@ -114,6 +126,7 @@ impl Runtime {
         let next = Arc::new(Snapshot::build(config, &self.state));
         self.current.store(next.clone());
         self.state.remove_unused();
+        self.set_refused(Vec::new());
         self.reloaded.notify_one();
         let mut names = next.server.needs_restart_after(&self.started);
         names.extend(other_store.then_some("store"));

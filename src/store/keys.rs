@@ -6,8 +6,10 @@ use sqlx::{Any, AssertSqlSafe, Row as _, Transaction};
 use uuid::Uuid;
 
 use super::accounts;
+use super::audit::{self, AuditEntry};
 use super::database::{DatabaseKind, Store, from_column, milliseconds_now, to_column};
 use super::error::StoreError;
+use super::key_change::KeyChange;
 use super::secrets::{SHOWN, from_hex, hex, new_secret};
 use super::spending::decode_money;
 use crate::config::{self, Amount, Limits, Reset};
@@ -61,22 +63,8 @@ pub struct PreviousSecret {
     pub until: i64,
 }
 
-/// A change of a key; `None`: unchanged, `Some(None)`: removed.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct KeyChange {
-    pub account: Option<String>,
-    pub spending_cap: Option<Option<Money>>,
-    pub reset: Option<Reset>,
-    pub models: Option<Option<Vec<String>>>,
-    pub requests_per_minute: Option<Option<u64>>,
-    pub tokens_per_minute: Option<Option<u64>>,
-    pub concurrency: Option<Option<u64>>,
-    /// In milliseconds since 1970.
-    pub expires: Option<Option<i64>>,
-}
-
 impl Store {
-    /// Creates a key and returns its secret, of which only the hash is stored.
+    /// Creates a key on the command line and returns its secret, of which only the hash is stored.
     pub async fn create_key(
         &self,
         name: &str,
@@ -85,6 +73,8 @@ impl Store {
         let mut transaction = self.begin_write().await?;
         let created = self.insert_key(&mut transaction, name, change, None);
         let created = created.await?;
+        let entry = AuditEntry::of_command_line("key.create", name, change.describe());
+        audit::append(&mut transaction, &entry).await?;
         transaction.commit().await?;
         Ok(created)
     }
@@ -139,6 +129,8 @@ impl Store {
             .ok_or_else(|| StoreError::NoSuchKey(name.to_owned()))?;
         key.apply(change)?;
         self.put(&mut transaction, &mut key).await?;
+        let entry = AuditEntry::of_command_line("key.change", name, change.describe());
+        audit::append(&mut transaction, &entry).await?;
         transaction.commit().await?;
         Ok(key)
     }
@@ -150,6 +142,8 @@ impl Store {
             .ok_or_else(|| StoreError::NoSuchKey(name.to_owned()))?;
         key.revoked = Some(milliseconds_now());
         self.put(&mut transaction, &mut key).await?;
+        let entry = AuditEntry::of_command_line("key.revoke", name, String::new());
+        audit::append(&mut transaction, &entry).await?;
         Ok(transaction.commit().await?)
     }
 

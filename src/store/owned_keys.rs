@@ -5,7 +5,8 @@ use sqlx::{AssertSqlSafe, Row as _};
 use super::audit::{self, AuditEntry};
 use super::database::{Store, milliseconds_now};
 use super::error::StoreError;
-use super::keys::{COLUMNS, KeyChange, StoredKey, by_id};
+use super::key_change::KeyChange;
+use super::keys::{COLUMNS, StoredKey, by_id};
 
 /// What a person may do with the keys of an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

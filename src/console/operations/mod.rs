@@ -2,6 +2,7 @@
 
 pub mod accounts;
 mod attempt;
+pub mod audit;
 pub mod catalog;
 pub mod config_keys;
 pub mod identities;
@@ -9,6 +10,7 @@ pub mod identity;
 pub mod input;
 pub mod invitations;
 pub mod keys;
+pub mod loaded_config;
 mod mail;
 pub mod people;
 pub mod reset;
@@ -16,6 +18,7 @@ pub mod second_factor;
 pub mod session;
 pub mod sign_up;
 pub mod translate;
+pub mod upstreams;
 pub mod usage;
 pub mod verification;
 

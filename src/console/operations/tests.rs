@@ -4,11 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::accounts::AccountEdit;
+use super::audit::AuditInput;
 use super::people::{PersonEdit, PersonInput};
 use super::usage::{RequestsInput, UsageInput};
 use super::{
-    accounts, catalog, config_keys, identities, identity, invitations, keys, people, reset,
-    second_factor, session, sign_up, translate, usage, verification,
+    accounts, audit, catalog, config_keys, identities, identity, invitations, keys, loaded_config,
+    people, reset, second_factor, session, sign_up, translate, upstreams, usage, verification,
 };
 use crate::config;
 use crate::console::actor::{Actor, ConsoleCall, SignedIn, Via, now};
@@ -232,6 +233,9 @@ keys::rotate_key              own   sign_in_needed forbidden      ok            
 keys::rotate_key              other sign_in_needed not_found      not_found      ok             ok
 keys::revoke_key              own   sign_in_needed forbidden      ok             ok             ok
 keys::revoke_key              other sign_in_needed not_found      not_found      ok             ok
+audit::list_changes           -     sign_in_needed forbidden      forbidden      ok             ok
+upstreams::list_upstreams     -     sign_in_needed forbidden      forbidden      ok             ok
+loaded_config::get_config     -     sign_in_needed forbidden      forbidden      not_found      not_found
 catalog::list_models          -     sign_in_needed ok             ok             ok             ok
 translate::translate          -     ok             ok             ok             ok             ok
 usage::get_usage              own   sign_in_needed ok             ok             ok             ok
@@ -354,6 +358,9 @@ async fn attempt(scene: &Scene, operation: &str, call: &ConsoleCall, owner: &str
         }
         "keys::rotate_key" => word(keys::rotate_key(call, &scene.key(owner).await, 0).await),
         "keys::revoke_key" => word(keys::revoke_key(call, &scene.key(owner).await).await),
+        "audit::list_changes" => word(audit::list_changes(call, &AuditInput::default()).await),
+        "upstreams::list_upstreams" => word(upstreams::list_upstreams(call).await),
+        "loaded_config::get_config" => word(loaded_config::get_config(call).await),
         "catalog::list_models" => {
             word(catalog::list_models(call, &catalog::ModelsInput::default()).await)
         }
@@ -543,6 +550,20 @@ async fn unlimited_quota_and_roles_need_a_password_that_was_entered_lately() {
         word(keys::create_key(&call, "admin", "a", KeyChange::default()).await),
         "ok"
     );
+}
+
+#[test]
+fn nothing_changes_a_line_of_the_audit_log() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/store");
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let text = std::fs::read_to_string(&path).unwrap_or_default();
+        for statement in ["UPDATE audit", "DELETE FROM audit", "INTO audit"] {
+            let is_append = path.ends_with("audit.rs") && statement == "INTO audit";
+            let found = text.contains(statement);
+            assert_eq!(found, is_append, "{}: {statement}", path.display());
+        }
+    }
 }
 
 #[tokio::test]

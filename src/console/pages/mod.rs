@@ -1,6 +1,8 @@
 //! The pages: plain HTML with forms that work without JavaScript. They only call operations and render their views.
 
 mod accounts;
+mod administration;
+mod audit;
 mod charts;
 mod config_keys;
 mod csv;
@@ -86,6 +88,9 @@ pub fn routes() -> Router<Arc<Console>> {
         .route("/people/invitations/{id}/withdraw", post(people::withdraw))
         .route("/people/{id}", get(people::show).post(people::change))
         .route("/people/{id}/link", post(people::create_link))
+        .route("/audit", get(audit::list))
+        .route("/upstreams", get(administration::list_upstreams))
+        .route("/config", get(administration::show_config))
         .route("/me", get(me::show).post(me::change))
         .route("/me/password", post(me::change_password))
         .route("/me/verification", post(mail::request_verification))

@@ -16,7 +16,7 @@ use crate::console::texts::fill;
 use crate::console::views::{AccountSpendingView, InvitationView, LinkView, PersonView};
 use crate::store::PersonRole;
 
-const SECTION: &str = "people";
+pub const SECTION: &str = "people";
 
 #[derive(Template)]
 #[template(path = "people.html")]

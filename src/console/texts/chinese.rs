@@ -222,6 +222,7 @@ pub static CHINESE: Texts = Texts {
     explorer: super::explorer::CHINESE,
     catalog: super::catalog::CHINESE,
     account: super::accounts::CHINESE,
+    admin: super::admin::CHINESE,
     refusals: RefusalTexts {
         sign_in_needed: "请先登录。",
         wrong_login: "登录名或密码不正确。请检查后重试。",

@@ -222,6 +222,7 @@ pub static ENGLISH: Texts = Texts {
     explorer: super::explorer::ENGLISH,
     catalog: super::catalog::ENGLISH,
     account: super::accounts::ENGLISH,
+    admin: super::admin::ENGLISH,
     refusals: RefusalTexts {
         sign_in_needed: "Sign in first.",
         wrong_login: "No account has this login with this password. Check both and try again.",

@@ -1,6 +1,7 @@
 //! The texts that every language has.
 
 use super::accounts::AccountTexts;
+use super::admin::AdminTexts;
 use super::catalog::CatalogTexts;
 use super::explorer::ExplorerTexts;
 use super::usage::UsageTexts;
@@ -232,6 +233,7 @@ pub struct Texts {
     pub explorer: ExplorerTexts,
     pub catalog: CatalogTexts,
     pub account: AccountTexts,
+    pub admin: AdminTexts,
     pub refusals: RefusalTexts,
 }
 

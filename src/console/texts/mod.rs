@@ -1,6 +1,7 @@
 //! The texts of the console, complete in every language: a text that is missing does not compile.
 
 mod accounts;
+mod admin;
 mod catalog;
 mod chinese;
 mod english;
