@@ -29,12 +29,12 @@ pub enum Reserve {
 pub struct PendingReservation {
     key: Arc<Key>,
     most: Money,
-    own: Part,
-    of_owner: Part,
+    own: ReservedPart,
+    of_owner: ReservedPart,
 }
 
 /// What a request has of one of its caps.
-enum Part {
+enum ReservedPart {
     /// There is no such cap.
     Uncapped,
     Reserved(Reservation),
@@ -54,7 +54,7 @@ pub fn reserve(
     }
     let own = reserve_of(leases, key.own_cap(), most, now)?;
     let of_owner = reserve_of(leases, key.owner_cap(), most, now)?;
-    let is_waiting = |part: &Part| matches!(part, Part::Waiting(_));
+    let is_waiting = |part: &ReservedPart| matches!(part, ReservedPart::Waiting(_));
     if is_waiting(&own) || is_waiting(&of_owner) {
         return Ok(Reserve::Pending(PendingReservation {
             key: key.clone(),
@@ -73,9 +73,9 @@ fn reserve_of(
     capped: Option<CappedAccount<'_>>,
     most: Money,
     now: Timestamp,
-) -> Result<Part, ApiError> {
+) -> Result<ReservedPart, ApiError> {
     let Some(capped) = capped else {
-        return Ok(Part::Uncapped);
+        return Ok(ReservedPart::Uncapped);
     };
     let CappedAccount { account, cap, .. } = capped;
     match (account.reserve(most, cap, now), leases) {
@@ -83,12 +83,12 @@ fn reserve_of(
             if let Some(leases) = leases.filter(|_| reservation.is_lease_low()) {
                 leases.request(capped);
             }
-            Ok(Part::Reserved(reservation))
+            Ok(ReservedPart::Reserved(reservation))
         }
         (Err(ReserveError::NotLeased), Some(leases)) => {
             let result = account.wait_for_lease(most, cap);
             leases.request(capped);
-            Ok(Part::Waiting(result))
+            Ok(ReservedPart::Waiting(result))
         }
         (Err(ReserveError::CapExceeded(exceeded)), _) => {
             Err(cap_error(capped, exceeded, most, now))
@@ -97,11 +97,11 @@ fn reserve_of(
     }
 }
 
-impl Part {
+impl ReservedPart {
     fn reserved(self) -> Option<Reservation> {
         match self {
-            Part::Reserved(reservation) => Some(reservation),
-            Part::Uncapped | Part::Waiting(_) => None,
+            ReservedPart::Reserved(reservation) => Some(reservation),
+            ReservedPart::Uncapped | ReservedPart::Waiting(_) => None,
         }
     }
 
@@ -112,7 +112,7 @@ impl Part {
         until: Instant,
     ) -> Result<Option<Reservation>, ApiError> {
         let (result, capped) = match (self, capped) {
-            (Part::Waiting(result), Some(capped)) => (result, capped),
+            (ReservedPart::Waiting(result), Some(capped)) => (result, capped),
             (part, _) => return Ok(part.reserved()),
         };
         match timeout_at(until, result).await {

@@ -1,5 +1,6 @@
 //! What outlives the process, in SQLite or PostgreSQL: people, keys, usage, spending, stored responses, image tasks.
 
+mod account_caps;
 mod accounts;
 mod audit;
 mod database;

@@ -77,20 +77,11 @@ pub fn routes() -> Router<Arc<Console>> {
             get(keys::list).post(keys::create),
         )
         .route("/accounts/{account}/new-key", get(keys::show_new))
-        .route("/accounts/{account}/cap", post(accounts::set_cap))
         .route("/config-keys", get(config_keys::list))
         .route("/usage", get(usage::show))
         .route("/usage.csv", get(usage::download))
         .route("/requests", get(requests::list))
         .route("/requests/{id}", get(requests::show))
-        .route("/people", get(people::list))
-        .route("/people/invite", post(people::invite))
-        .route("/people/invitations/{id}/withdraw", post(people::withdraw))
-        .route("/people/{id}", get(people::show).post(people::change))
-        .route("/people/{id}/link", post(people::create_link))
-        .route("/audit", get(audit::list))
-        .route("/upstreams", get(administration::list_upstreams))
-        .route("/config", get(administration::show_config))
         .route("/me", get(me::show).post(me::change))
         .route("/me/password", post(me::change_password))
         .route("/me/verification", post(mail::request_verification))
@@ -105,12 +96,27 @@ pub fn routes() -> Router<Arc<Console>> {
             "/me/recovery-codes",
             post(second_factor::replace_recovery_codes),
         )
+        .merge(administration_routes())
+        .merge(public_routes())
+        .fallback(get(sign_in::not_found))
+}
+
+/// Pages for administrators.
+fn administration_routes() -> Router<Arc<Console>> {
+    Router::new()
+        .route("/people", get(people::list))
+        .route("/people/invite", post(people::invite))
+        .route("/people/invitations/{id}/withdraw", post(people::withdraw))
+        .route("/people/{id}", get(people::show).post(people::change))
+        .route("/people/{id}/link", post(people::create_link))
+        .route("/audit", get(audit::list))
+        .route("/upstreams", get(administration::list_upstreams))
+        .route("/config", get(administration::show_config))
+        .route("/accounts/{account}/cap", post(accounts::set_cap))
         .route(
             "/people/{id}/second-factor/remove",
             post(second_factor::remove),
         )
-        .merge(public_routes())
-        .fallback(get(sign_in::not_found))
 }
 
 /// Pages that may be for everybody.
