@@ -15,7 +15,7 @@ use crate::config::Limits;
 use crate::journal::Journal;
 use crate::metrics::Metrics;
 use crate::model::{ApiError, ApiErrorKind, Spending};
-use crate::runtime::{InspectionSwitch, Key, KeyLimiter, Runtime, Snapshot};
+use crate::runtime::{Cap, InspectionSwitch, Key, KeyLimiter, OwnerSettings, Runtime, Snapshot};
 use crate::store::{Store, StoreError, StoredKey};
 
 /// For how long, and for how many keys, it is cached that the store does not know them.
@@ -64,8 +64,12 @@ struct CachedKey {
     expires: Option<i64>,
 }
 
-/// A key of the store with what it had spent at a time, if that is complete.
-type FetchedKey = (StoredKey, Option<Spending>, Timestamp);
+/// A key of the store with what it and its owner had spent at a time, if that is complete.
+struct FetchedKey {
+    key: StoredKey,
+    spent: Option<[Spending; 2]>,
+    at: Timestamp,
+}
 
 /// The outcome of a lookup that is not cached as unknown.
 #[derive(Clone)]
@@ -154,10 +158,10 @@ impl Keyring {
             let found = self.store.key_by_id(id).await?;
             Ok(found.filter(|key| key.revoked.is_none() && !key.is_disabled))
         };
-        let fetched = self.store.query("", self.fetch(found)).await;
+        let fetched = self.store.query("", self.fetch(runtime, found)).await;
         let fetched = fetched.map_err(|_| try_later("the API key cannot be looked up now"))?;
         let cached = fetched.and_then(|fetched| {
-            let hash = fetched.0.settings.sha256;
+            let hash = fetched.key.settings.sha256;
             self.insert_fetched(runtime, fetched, &hash)
         });
         usable(&cached.ok_or_else(invalid_key)?, snapshot)
@@ -186,7 +190,10 @@ impl Keyring {
         }
         let permit = self.lookups.admit(&LOOKUP_LIMITS, Instant::now());
         let _permit = permit.map_err(|_| LookupOutcome::TooMany)?;
-        let answer = self.store.query("", self.fetch(self.store.key(hash))).await;
+        let answer = self
+            .store
+            .query("", self.fetch(runtime, self.store.key(hash)))
+            .await;
         self.metrics.record_key_lookup(match &answer {
             Ok(Some(_)) => "found",
             Ok(None) => "unknown",
@@ -200,30 +207,49 @@ impl Keyring {
     /// Loads a key, and what it has spent if that is complete.
     async fn fetch(
         &self,
+        runtime: &Runtime,
         found: impl Future<Output = Result<Option<StoredKey>, StoreError>>,
     ) -> Result<Option<FetchedKey>, StoreError> {
-        let Some(found) = found.await? else {
+        let Some(key) = found.await? else {
             return Ok(None);
         };
-        let (id, now) = (&found.id, Timestamp::now());
+        let (began, at) = (self.began, Timestamp::now());
         if !self.journal.has_flushed_previous() {
-            return Ok(Some((found, None, now)));
+            return Ok(Some(FetchedKey {
+                key,
+                spent: None,
+                at,
+            }));
         }
-        let mut spent = self.store.spending(Some(id), self.began, now).await?;
-        let spent = spent.remove(id).unwrap_or_default();
-        Ok(Some((found, Some(spent), now)))
+        let mut spent = self.store.spending(Some(&key.id), began, at).await?;
+        let own = spent.remove(&key.id).unwrap_or_default();
+        let is_loaded = |id: &str| {
+            let account = runtime.state.find_account(id);
+            account.is_some_and(|account| account.is_loaded())
+        };
+        let of_owner = match &key.owner {
+            Some(owner) if !is_loaded(&owner.id) => {
+                self.store.account_spending(&owner.id, began, at).await?
+            }
+            Some(_) | None => Spending::default(),
+        };
+        let spent = Some([own, of_owner]);
+        Ok(Some(FetchedKey { key, spent, at }))
     }
 
     /// Caches a key that was fetched with what it has spent, under the hash of this secret of it.
     fn insert_fetched(
         &self,
         runtime: &Runtime,
-        (found, spent, now): FetchedKey,
+        fetched: FetchedKey,
         hash: &[u8; 32],
     ) -> Option<CachedKey> {
-        let cached = self.insert(runtime, found, hash)?;
-        if let Some(spent) = spent {
-            cached.key.account.load_spent(spent, now);
+        let cached = self.insert(runtime, fetched.key, hash)?;
+        if let Some([own, of_owner]) = fetched.spent {
+            cached.key.account.load_spent(own, fetched.at);
+            if let Some(owner) = &cached.key.owner {
+                owner.account.load_spent(of_owner, fetched.at);
+            }
         }
         Some(cached)
     }
@@ -273,7 +299,7 @@ impl Keyring {
     }
 
     fn share_queries(&self, key: &StoredKey) {
-        let account = key.person_account.as_deref();
+        let account = key.owner.as_ref().map(|owner| &*owner.id);
         self.store.share_queries(&key.id, account);
     }
 
@@ -281,7 +307,11 @@ impl Keyring {
         let snapshot = runtime.snapshot();
         let mut pending: Vec<Arc<Key>> = snapshot.keys.values().cloned().collect();
         pending.extend(self.cached_keys());
-        pending.retain(|key| !key.account.is_loaded());
+        let is_loaded = |key: &Key| {
+            let owner = key.owner.as_ref();
+            key.account.is_loaded() && owner.is_none_or(|owner| owner.account.is_loaded())
+        };
+        pending.retain(|key| !is_loaded(key));
         if pending.is_empty() || !self.journal.has_flushed_previous() {
             return Ok(());
         }
@@ -303,6 +333,15 @@ impl Keyring {
         for key in pending {
             let before: Spending = spent.get(&*key.id).copied().unwrap_or_default();
             key.account.load_spent(before, now);
+            if let Some(owner) = key
+                .owner
+                .as_ref()
+                .filter(|owner| !owner.account.is_loaded())
+            {
+                let store = &self.store;
+                let before = store.account_spending(&owner.id, self.began, now).await?;
+                owner.account.load_spent(before, now);
+            }
         }
         Ok(())
     }
@@ -381,8 +420,17 @@ impl CachedKeys {
     fn put(&mut self, found: StoredKey, runtime: &Runtime) {
         self.remove(&found.id);
         let (sha256, expires, previous) = (found.settings.sha256, found.expires, found.previous);
-        let (account, settings) = (found.person_account, found.settings);
-        let key = Arc::new(Key::build(found.id, account, settings, &runtime.state));
+        let name = found.account;
+        let owner = found.owner.map(|owner| OwnerSettings {
+            cap: owner.spending_cap.map(|amount| Cap {
+                amount,
+                reset: owner.reset,
+            }),
+            id: owner.id,
+            name,
+        });
+        let key = Key::build(found.id, owner, found.settings, &runtime.state);
+        let key = Arc::new(key);
         let hashes = [Some(sha256), previous.map(|previous| previous.sha256)];
         self.hashes.insert(key.id.clone(), hashes);
         if let Some(previous) = previous {

@@ -9,9 +9,9 @@ use jiff::Timestamp;
 use tokio::sync::{Mutex as AsyncMutex, Notify};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use crate::model::{LeaseRequest, UsageRecord};
-use crate::runtime::{Cap, Key, LeaseAction, Runtime};
-use crate::store::{KeyLeaseRequest, LeaseHolder, Store, StoreError};
+use crate::model::{CapKind, LeaseRequest, UsageRecord};
+use crate::runtime::{Account, Cap, CappedAccount, LeaseAction, Runtime};
+use crate::store::{CapLeaseRequest, LeaseHolder, Store, StoreError};
 
 /// Time limit of one query: a request may be waiting for it.
 const STORE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -25,11 +25,20 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// In milliseconds.
 const DAY: i64 = 24 * 60 * 60 * 1000;
 
-/// Maximum number of keys in one query, as other writers wait for it.
-const KEYS_PER_QUERY: usize = 100;
+/// Maximum number of caps in one query, as other writers wait for it.
+const CAPS_PER_QUERY: usize = 100;
 
-/// The keys with something leased, by id.
-type Keys = HashMap<Arc<str>, (Arc<Key>, Cap)>;
+/// A cap that is shared with other gateways: that of a key, or of an account.
+#[derive(Clone)]
+struct SharedCap {
+    kind: CapKind,
+    id: Arc<str>,
+    cap: Cap,
+    account: Arc<Account>,
+}
+
+/// By the id of the key or account.
+type Caps = HashMap<Arc<str>, SharedCap>;
 
 pub struct Leases {
     store: Store,
@@ -39,8 +48,9 @@ pub struct Leases {
     is_predecessor_recorded: Box<dyn Fn() -> bool + Send + Sync>,
     /// Held during a lease query: no usage may be recorded in between.
     exact: AsyncMutex<()>,
-    requested: Mutex<Keys>,
-    leased: Mutex<Keys>,
+    requested: Mutex<Caps>,
+    /// Those with something leased.
+    leased: Mutex<Caps>,
     wake: Notify,
 }
 
@@ -63,10 +73,15 @@ impl Leases {
         }
     }
 
-    /// Requests more for a key, in the background.
-    pub(super) fn request(&self, key: &Arc<Key>, cap: Cap) {
-        let keys = &mut locked(&self.requested);
-        keys.insert(key.id.clone(), (key.clone(), cap));
+    /// Requests more of a cap, in the background.
+    pub(super) fn request(&self, capped: CappedAccount<'_>) {
+        let shared = SharedCap {
+            kind: capped.kind,
+            id: capped.id.clone(),
+            cap: capped.cap,
+            account: capped.account.clone(),
+        };
+        locked(&self.requested).insert(capped.id.clone(), shared);
         self.wake.notify_one();
     }
 
@@ -121,13 +136,13 @@ impl Leases {
         let Ok(Ok(renewed)) = renewing.await else {
             return false;
         };
-        let holds = |(key, _): &&(Arc<Key>, Cap)| key.account.is_leased();
+        let holds = |shared: &&SharedCap| shared.account.is_leased();
         let action = match leased.values().filter(holds).count() {
             known if renewed < known as u64 => LeaseAction::Restore,
             _ => LeaseAction::Trim,
         };
         let is_well = self.ask_for(leased, action).await;
-        locked(&self.leased).retain(|_, (key, _)| key.account.is_leased());
+        locked(&self.leased).retain(|_, shared| shared.account.is_leased());
         is_well
     }
 
@@ -137,34 +152,34 @@ impl Leases {
         self.ask_for(leased, LeaseAction::Release).await;
     }
 
-    /// Requests leases for keys; returns whether the store has answered.
-    async fn ask_for(&self, keys: Keys, action: LeaseAction) -> bool {
-        let keys: Vec<(Arc<Key>, Cap)> = keys.into_values().collect();
+    /// Requests leases of caps; returns whether the store has answered.
+    async fn ask_for(&self, caps: Caps, action: LeaseAction) -> bool {
+        let caps: Vec<SharedCap> = caps.into_values().collect();
         let mut is_well = true;
-        for some in keys.chunks(KEYS_PER_QUERY) {
+        for some in caps.chunks(CAPS_PER_QUERY) {
             is_well &= self.ask(some, action).await;
         }
         is_well
     }
 
-    async fn ask(&self, keys: &[(Arc<Key>, Cap)], action: LeaseAction) -> bool {
-        let mut pending: Vec<(&Arc<Key>, Cap, LeaseRequest)> = Vec::new();
+    async fn ask(&self, caps: &[SharedCap], action: LeaseAction) -> bool {
+        let mut pending: Vec<(&SharedCap, LeaseRequest)> = Vec::new();
         let asking = async {
             let _exact = self.exact.lock().await;
             let now = Timestamp::now();
-            for (key, cap) in keys {
-                let request = key.account.lease_request(*cap, action, now);
-                pending.extend(request.map(|request| (key, *cap, request)));
+            for shared in caps {
+                let request = shared.account.lease_request(shared.cap, action, now);
+                pending.extend(request.map(|request| (shared, request)));
             }
             if pending.is_empty() {
                 return Ok(());
             }
-            let requests: Vec<KeyLeaseRequest> = pending.iter().map(key_lease_request).collect();
+            let requests: Vec<CapLeaseRequest> = pending.iter().map(cap_lease_request).collect();
             let grants = self.store.lease(&requests, now).await?;
-            for (&(key, cap, request), grant) in pending.iter().zip(grants) {
-                key.account.apply_grant(cap, grant, request, now);
-                let entry = (key.clone(), cap);
-                locked(&self.leased).insert(key.id.clone(), entry);
+            for (&(shared, request), grant) in pending.iter().zip(grants) {
+                let account = &shared.account;
+                account.apply_grant(shared.cap, grant, request, now);
+                locked(&self.leased).insert(shared.id.clone(), shared.clone());
             }
             pending.clear();
             Ok(())
@@ -177,11 +192,10 @@ impl Leases {
             return true;
         }
         let now = Timestamp::now();
-        for (key, cap) in keys {
-            key.account.continue_without_store(*cap, now);
+        for shared in caps {
+            shared.account.continue_without_store(shared.cap, now);
             // The lease is requested again when the store is back.
-            let entry = (key.clone(), *cap);
-            locked(&self.leased).insert(key.id.clone(), entry);
+            locked(&self.leased).insert(shared.id.clone(), shared.clone());
         }
         false
     }
@@ -213,14 +227,15 @@ const fn day(record: &UsageRecord<'_>) -> i64 {
     record.at.div_euclid(DAY)
 }
 
-fn key_lease_request((key, cap, request): &(&Arc<Key>, Cap, LeaseRequest)) -> KeyLeaseRequest {
-    KeyLeaseRequest {
-        key: key.id.to_string(),
-        reset: cap.reset,
+fn cap_lease_request((shared, request): &(&SharedCap, LeaseRequest)) -> CapLeaseRequest {
+    CapLeaseRequest {
+        kind: shared.kind,
+        id: shared.id.to_string(),
+        reset: shared.cap.reset,
         lease: *request,
     }
 }
 
-fn locked(keys: &Mutex<Keys>) -> MutexGuard<'_, Keys> {
-    keys.lock().unwrap_or_else(PoisonError::into_inner)
+fn locked(caps: &Mutex<Caps>) -> MutexGuard<'_, Caps> {
+    caps.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -6,10 +6,14 @@ use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand};
 
 use super::config_file::ConfigFile;
+use super::key::{Limit, parse_cap, parse_reset};
 use super::output::print;
 use super::store_session::{StoreSession, plain_table};
+use crate::config::Reset;
+use crate::console::operations::accounts::{self, AccountEdit};
 use crate::console::operations::people::{self, PersonEdit, PersonInput};
 use crate::console::{LinkView, PersonView};
+use crate::model::Money;
 use crate::store::PersonRole;
 
 #[derive(Debug, Subcommand)]
@@ -26,6 +30,17 @@ pub(super) enum AccountCommand {
     Link {
         /// The username
         name: String,
+    },
+    /// Set what all keys of an account may spend together; it holds above the caps of the keys
+    Cap {
+        /// The name of the account: a username
+        name: String,
+        /// Spending cap, in the currency of the prices; or `unlimited`
+        #[arg(value_name = "AMOUNT", value_parser = parse_cap)]
+        cap: Limit<Money>,
+        /// When the spending starts again at zero, in UTC: none, daily or monthly
+        #[arg(long, value_parser = parse_reset)]
+        reset: Option<Reset>,
     },
     /// Disable an account: its sessions end, and its keys are refused
     Disable {
@@ -70,6 +85,7 @@ pub(super) fn run(command: AccountCommand, file: ConfigFile) -> Result<ExitCode>
             });
             print(&link_text(&link.with_context(|| name.clone())?))?;
         }
+        AccountCommand::Cap { name, cap, reset } => set_cap(&session, &name, cap, reset)?,
         AccountCommand::Disable { name } => {
             set_disabled(&session, &name, true)?;
             print(&format!(
@@ -105,6 +121,29 @@ fn link_text(link: &LinkView) -> String {
         "{}\n\nWhoever opens this link first chooses the password. It works once, until {}.",
         link.url, link.expires
     )
+}
+
+fn set_cap(
+    session: &StoreSession,
+    name: &str,
+    Limit(cap): Limit<Money>,
+    reset: Option<Reset>,
+) -> Result<()> {
+    let edit = AccountEdit {
+        spending_cap: Some(cap),
+        reset,
+    };
+    let changed =
+        session.run_on_console(async |call| accounts::change_account(call, name, edit).await);
+    let changed = changed.with_context(|| name.to_owned())?;
+    let (account, spent) = (&changed.account, changed.spent);
+    print(&match (account.spending_cap, changed.left) {
+        (Some(cap), Some(left)) => format!(
+            "{name} has a spending cap of {cap}, reset {}: {spent} spent, {left} left",
+            account.reset
+        ),
+        _ => format!("{name} has no spending cap: {spent} spent"),
+    })
 }
 
 fn set_disabled(session: &StoreSession, name: &str, disabled: bool) -> Result<()> {

@@ -83,9 +83,9 @@ pub(super) struct KeyOptions {
 
 /// A limit, or `unlimited`. (clap gives `Option` another meaning.)
 #[derive(Debug, Clone, Copy)]
-struct Limit<T>(Option<T>);
+pub(super) struct Limit<T>(pub(super) Option<T>);
 
-fn parse_cap(text: &str) -> Result<Limit<Money>, String> {
+pub(super) fn parse_cap(text: &str) -> Result<Limit<Money>, String> {
     if text == UNLIMITED {
         return Ok(Limit(None));
     }
@@ -114,7 +114,7 @@ fn parse_expiry(text: &str) -> Result<Limit<i64>, String> {
     Ok(Limit(Some(expires.as_millisecond())))
 }
 
-fn parse_reset(text: &str) -> Result<Reset, String> {
+pub(super) fn parse_reset(text: &str) -> Result<Reset, String> {
     Reset::from_word(text).ok_or_else(|| "none, daily or monthly".to_owned())
 }
 

@@ -17,6 +17,7 @@ mod resolution;
 mod routes;
 mod schema;
 mod settings;
+mod shown;
 mod table;
 mod tree;
 mod upstream_models;
@@ -37,10 +38,12 @@ pub use resolution::resolution;
 pub use routes::route_table;
 pub use schema::schema;
 pub use settings::*;
+pub use shown::ShownLine;
 pub use tree::parse_foreign as parse_foreign_yaml;
 pub use values::{glob as model_glob, key_name, mail_address};
 
 use problem::Problems;
+use shown::HiddenValues;
 use table::ConfigReader;
 
 /// Loads the config from a file, or returns all of its problems.
@@ -57,6 +60,7 @@ pub fn load_store_part(path: &Path, env: &Env) -> Result<StorePart, Vec<Problem>
         env,
         problems: Problems::default(),
         warnings: Problems::default(),
+        hidden: HiddenValues::default(),
     };
     let root = tree::parse(&text, &mut reader.problems);
     let part = root.map(|root| parse::store_part(&mut reader, &root));
@@ -93,11 +97,13 @@ pub fn parse(file_name: &str, text: &str, env: &Env) -> Result<Config, Vec<Probl
         env,
         problems: Problems::default(),
         warnings: Problems::default(),
+        hidden: HiddenValues::default(),
     };
     let root = tree::parse(text, &mut reader.problems);
     let parsed = root.map(|root| {
-        let (config, names) = parse::config(&mut reader, &root);
+        let (mut config, names) = parse::config(&mut reader, &root);
         check::check(&names, &mut reader.problems);
+        config.shown = shown::show(&root, &reader.hidden).into();
         (config, names)
     });
     let problems = reader.problems.finish(file_name, Severity::Problem);

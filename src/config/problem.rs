@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// Line and column in characters, both from 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position {
     pub line: u64,
     pub column: u64,

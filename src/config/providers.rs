@@ -7,6 +7,7 @@ use comfy_table::{Table, presets};
 use super::capabilities;
 use super::problem::{Position, Problems};
 use super::settings::BaseUrl;
+use super::shown::HiddenValues;
 use super::table::{ConfigField, ConfigReader, ConfigTable, nearest};
 use super::tree::{YamlKey, YamlNode};
 use super::values;
@@ -132,6 +133,7 @@ fn parse(text: &str) -> (Vec<Provider>, Problems) {
         env: &|_| None,
         problems: Problems::default(),
         warnings: Problems::default(),
+        hidden: HiddenValues::default(),
     };
     let root = super::tree::parse(text, &mut reader.problems);
     let mut all = Vec::new();
@@ -277,7 +279,7 @@ pub(super) fn parse_formats(
             name: &key.name,
             node,
         };
-        let base_url = reader.hidden(field, values::base_url);
+        let base_url = reader.hidden_url(field, values::base_url);
         formats.extend(base_url.map(|base_url| (format, base_url.value)));
     }
     formats

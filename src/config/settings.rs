@@ -16,6 +16,7 @@ mod upstream;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use auth::{Auth, AwsSource, CommandSource, CredentialSource};
@@ -40,6 +41,7 @@ pub use upstream::{
 };
 
 use super::problem::{Position, Problem};
+use super::shown::ShownLine;
 use crate::formats::Operation;
 
 #[derive(Debug, Clone)]
@@ -60,6 +62,8 @@ pub struct Config {
     pub models: Vec<ModelConfig>,
     /// Settings that are valid but seldom intended, shown by `check` and at the start.
     pub warnings: Vec<Problem>,
+    /// Its lines without secrets, for people.
+    pub shown: Arc<[ShownLine]>,
 }
 
 /// What commands on the store need of a config.

@@ -2,6 +2,7 @@
 
 use super::expand::{Env, expand};
 use super::problem::{Position, Problems};
+use super::shown::{HiddenValues, is_open_url};
 use super::tree::{YamlKey, YamlKind, YamlNode};
 use super::values::Parsed;
 
@@ -77,6 +78,8 @@ pub struct ConfigReader<'a> {
     pub env: &'a Env<'a>,
     pub problems: Problems,
     pub warnings: Problems,
+    /// What must not be shown.
+    pub hidden: HiddenValues,
 }
 
 impl ConfigReader<'_> {
@@ -137,13 +140,28 @@ impl ConfigReader<'_> {
         self.parsed(field, parse, true)
     }
 
-    /// Parses a scalar that may be secret: messages do not quote it.
+    /// Parses a scalar that may be secret: messages do not quote it, and it is not shown.
     pub fn hidden<T>(
         &mut self,
         field: ConfigField,
         parse: impl Fn(&str) -> Parsed<T>,
     ) -> Option<Located<T>> {
+        if let YamlKind::Scalar(text) = &field.node.kind {
+            self.hidden.insert((field.node.position, text.clone()));
+        }
         self.parsed(field, parse, false)
+    }
+
+    /// Parses a URL, which is shown where it has no place for a secret.
+    pub fn hidden_url<T>(
+        &mut self,
+        field: ConfigField,
+        parse: impl Fn(&str) -> Parsed<T>,
+    ) -> Option<Located<T>> {
+        match &field.node.kind {
+            YamlKind::Scalar(text) if is_open_url(text) => self.parsed(field, parse, false),
+            _ => self.hidden(field, parse),
+        }
     }
 
     pub fn optional<T>(

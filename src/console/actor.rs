@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::refusal::Refusal;
 use super::state::Console;
 use super::texts::{ENGLISH, Texts};
-use crate::store::{AuditEntry, MembershipRole, Person, PersonRole, StoredSession};
+use crate::store::{AuditEntry, COMMAND_LINE, MembershipRole, Person, PersonRole, StoredSession};
 
 /// For how long a password that was entered need not be entered again, in milliseconds.
 const STEPPED_UP_FOR: i64 = 15 * 60 * 1000;
@@ -153,7 +153,7 @@ impl ConsoleCall {
     pub fn audit(&self, action: &'static str, target: &str, change: String) -> AuditEntry {
         let actor = match &self.actor {
             Actor::Person(signed_in) => signed_in.person.handle.clone(),
-            Actor::CommandLine => "(command line)".to_owned(),
+            Actor::CommandLine => COMMAND_LINE.to_owned(),
             Actor::Anonymous => String::new(),
         };
         AuditEntry {

@@ -1,5 +1,7 @@
 //! The JSON API under `/api/v1`: inputs from JSON, views to JSON, refusals with a code.
 
+mod accounts;
+mod administration;
 mod catalog;
 mod identity;
 mod inspect;
@@ -19,6 +21,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
 use utoipa::ToSchema;
 use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
@@ -29,6 +32,7 @@ use super::refusal::{InputProblem, Refusal};
 use super::security;
 use super::state::Console;
 use super::texts::ENGLISH;
+use crate::model::Money;
 
 /// The routes, and their description.
 pub fn routes() -> (Router<Arc<Console>>, OpenApi) {
@@ -65,7 +69,8 @@ pub fn routes() -> (Router<Arc<Console>>, OpenApi) {
         .routes(routes!(people::list_invitations, people::invite))
         .routes(routes!(people::withdraw))
         .routes(routes!(people::accept))
-        .routes(routes!(keys::list_accounts))
+        .routes(routes!(accounts::list_accounts))
+        .routes(routes!(accounts::get_account, accounts::change_account))
         .routes(routes!(keys::list_config_keys))
         .routes(routes!(keys::list_keys, keys::create_key))
         .routes(routes!(keys::get_key, keys::change_key, keys::revoke_key))
@@ -77,6 +82,9 @@ pub fn routes() -> (Router<Arc<Console>>, OpenApi) {
         .routes(routes!(usage::get_usage))
         .routes(routes!(usage::list_requests))
         .routes(routes!(usage::get_request))
+        .routes(routes!(administration::list_changes))
+        .routes(routes!(administration::list_upstreams))
+        .routes(routes!(administration::get_config))
         .routes(routes!(catalog::list_models))
         .merge(
             OpenApiRouter::new()
@@ -147,6 +155,12 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
             Err(rejection) => Err(InputProblem::Body(rejection.body_text()).into()),
         }
     }
+}
+
+/// An amount, as a number or as text.
+fn amount(number: Box<RawValue>) -> Result<Money, InputProblem> {
+    let text = number.get().trim_matches('"');
+    Money::parse(text).ok_or(InputProblem::Cap)
 }
 
 /// A field that may be absent, or null: `None`, or `Some(None)`.

@@ -71,6 +71,8 @@ pub enum InputProblem {
     CapAboveMax(String),
     Reset,
     ResetWithoutCap,
+    /// The account belongs to nobody.
+    AccountWithoutOwner,
     Models,
     /// The field of a limit.
     Count(&'static str),
@@ -111,9 +113,10 @@ impl InputProblem {
             InputProblem::Email | InputProblem::Domain => "email",
             InputProblem::PasswordShort | InputProblem::PasswordLong => "password",
             InputProblem::Label | InputProblem::LabelFixed => "label",
-            InputProblem::Cap | InputProblem::CapNeeded | InputProblem::CapAboveMax(_) => {
-                "spending_cap"
-            }
+            InputProblem::Cap
+            | InputProblem::CapNeeded
+            | InputProblem::CapAboveMax(_)
+            | InputProblem::AccountWithoutOwner => "spending_cap",
             InputProblem::Reset | InputProblem::ResetWithoutCap => "reset",
             InputProblem::Models => "models",
             InputProblem::Count(field) => field,

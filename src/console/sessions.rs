@@ -141,7 +141,9 @@ pub async fn begin(
         remote: call.remote_text(),
         agent: call.agent.chars().take(MAX_AGENT).collect(),
     };
-    call.console.store.create_session(person, &session).await?;
+    let entry = call.audit("session.begin", &person.handle, String::new());
+    let store = &call.console.store;
+    store.create_session(person, &session, &entry).await?;
     Ok(token.token)
 }
 

@@ -1,22 +1,30 @@
 //! What operations return: serialised by the API, rendered by the pages.
 
+mod account;
+mod audit;
 mod catalog;
 mod identity;
 mod inspection;
+mod loaded_config;
 mod marked_text;
 mod play;
 mod request;
 mod translation;
+mod upstream;
 mod usage;
 mod values;
 
+pub use account::{AccountSpendingView, AccountView};
+pub use audit::{AuditLineView, AuditView};
 pub use catalog::{ClientLossesView, ModelView, ModelsView, PriceView};
 pub use identity::{IdentityView, ProviderView, WelcomeView};
 pub use inspection::{CaptureView, InspectionView, MessageView, TimelineEventView};
+pub use loaded_config::LoadedConfigView;
 pub use marked_text::{Mark, MarkedText, clipped};
 pub use play::{PlayEventView, PlayKeyView, PlayOptionsView, PlayOutcomeView};
 pub use request::{BillLineView, Difference, RequestLineView, RequestView, RequestsView};
 pub use translation::{LossView, TranslationRefusal, TranslationView};
+pub use upstream::UpstreamView;
 pub use usage::{NamedUsage, UsageSumView, UsageView};
 pub use values::{Decimal, Moment};
 
@@ -27,7 +35,7 @@ use utoipa::ToSchema;
 use crate::config::{KeyConfig, Reset};
 use crate::model::{Money, Spending};
 use crate::runtime::period_end;
-use crate::store::{AccountSummary, Person, StoredKey, StoredLink, StoredSession};
+use crate::store::{Person, StoredKey, StoredLink, StoredSession};
 
 /// A key, without its secret.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -214,27 +222,6 @@ pub struct KeyWithSecret {
     #[serde(flatten)]
     pub key: KeyView,
     pub secret: String,
-}
-
-#[derive(Debug, Clone, Serialize, ToSchema)]
-pub struct AccountView {
-    pub name: String,
-    /// `person` or `system`.
-    pub kind: String,
-    pub disabled: bool,
-    /// How many keys it has.
-    pub keys: i64,
-}
-
-impl From<AccountSummary> for AccountView {
-    fn from(account: AccountSummary) -> AccountView {
-        AccountView {
-            name: account.name,
-            kind: account.kind,
-            disabled: account.is_disabled,
-            keys: account.keys,
-        }
-    }
 }
 
 #[derive(Debug, Clone, Serialize, ToSchema)]

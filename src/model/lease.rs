@@ -1,8 +1,17 @@
-//! A lease: the part of a key's spending cap that one process may spend, as it is requested and granted.
+//! A lease: the part of a spending cap that one process may spend, as it is requested and granted.
 
 use super::Money;
 
-/// What a process needs of a key's cap, beside what the store has recorded as spent.
+/// Whose spending a cap limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CapKind {
+    /// That of one key.
+    Key,
+    /// That of all keys of an account together.
+    Account,
+}
+
+/// What a process needs of a cap, beside what the store has recorded as spent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeaseRequest {
     pub cap: Money,

@@ -24,7 +24,7 @@ pub use api_error::{ApiError, ApiErrorKind};
 pub use embedding::{EmbeddingRequest, Embeddings, InputHint, InputHints};
 pub use event::{Block, Delta, Event, Fold};
 pub use image_options::{ImageOptions, ImageSize, Scale};
-pub use lease::{LeaseGrant, LeaseRequest};
+pub use lease::{CapKind, LeaseGrant, LeaseRequest};
 pub use loss::{Action, FieldLocation, ImageSetting, Loss, Losses, PartField, Setting};
 pub use money::{MAX_AMOUNT_LEN, MAX_DIGITS, Money};
 pub use name_pattern::{NamePattern, PatternIndex, is_plain_name};

@@ -32,7 +32,7 @@ pub(super) fn reserve(
     leases: Option<&Leases>,
     ctx: &mut RequestContext,
 ) -> Result<Option<PendingReservation>, ApiError> {
-    let Some(key) = ctx.client.key().filter(|key| key.cap.is_some()) else {
+    let Some(key) = ctx.client.key().filter(|key| key.is_capped()) else {
         return Ok(None);
     };
     let request = ctx.route.request();
@@ -231,7 +231,7 @@ fn max_output(limit: Option<u64>, pixels: Option<(u32, u32)>, attempt: &Attempt)
 
 /// The limit of the output to send where the request has none, for a key with a cap: more would not be paid for.
 pub(super) fn reserved_output(ctx: &RequestContext, attempt: &Attempt) -> Option<u64> {
-    let is_capped = ctx.client.key().is_some_and(|key| key.cap.is_some());
+    let is_capped = ctx.client.key().is_some_and(|key| key.is_capped());
     let request = ctx.route.request()?;
     let is_reserved = is_capped
         && attempt.settings.prices.is_some()

@@ -29,7 +29,7 @@ pub(super) fn check(
         let mut attempts = attempts.iter();
         attempts.any(|attempt| attempt.settings.prices.is_some())
     };
-    let why = if key.cap.is_some() && has_suffix(matched) && is_paid() {
+    let why = if key.is_capped() && has_suffix(matched) && is_paid() {
         "has a spending cap, and an upstream may charge other prices for a name with a suffix"
     } else if key.is_restricted() && matched.contains(PRESET) {
         "may use some models only, and a preset may stand for another model"

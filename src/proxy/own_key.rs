@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::context::RequestContext;
 use super::gateway::Gateway;
 use crate::model::{ApiError, ApiErrorKind, Money, Spending};
-use crate::runtime::{Key, in_period, period_end};
+use crate::runtime::{CappedAccount, Key, in_period, period_end};
 
 #[derive(Serialize)]
 struct OwnKey<'a> {
@@ -25,6 +25,19 @@ struct OwnKey<'a> {
     /// Neither spent nor held.
     left: Option<Box<RawValue>>,
     limits: OwnLimits,
+    /// The cap of the account that the key belongs to, which holds above the key's own.
+    account: Option<OwnAccount<'a>>,
+}
+
+#[derive(Serialize)]
+struct OwnAccount<'a> {
+    name: &'a str,
+    spending_cap: Option<Box<RawValue>>,
+    reset: &'static str,
+    resets_at: Option<String>,
+    spent: Option<Box<RawValue>>,
+    held: Option<Box<RawValue>>,
+    left: Option<Box<RawValue>>,
 }
 
 #[derive(Serialize)]
@@ -81,6 +94,25 @@ impl OwnKey<'_> {
                 tokens_per_minute: key.limits.tokens_per_minute,
                 concurrency: key.limits.concurrency,
             },
+            account: key.owner_cap().map(|owner| OwnAccount::of(owner, now)),
+        }
+    }
+}
+
+impl OwnAccount<'_> {
+    fn of(owner: CappedAccount<'_>, now: Timestamp) -> OwnAccount<'_> {
+        let cap = owner.cap;
+        let spent = owner.account.spent(cap.reset, now);
+        let held = owner.account.reserved();
+        let left = cap.amount.saturating_sub(spent).saturating_sub(held);
+        OwnAccount {
+            name: owner.name,
+            spending_cap: number(cap.amount),
+            reset: cap.reset.word(),
+            resets_at: period_end(cap.reset, now).map(|end| end.to_string()),
+            spent: number(spent),
+            held: number(held),
+            left: number(left),
         }
     }
 }

@@ -321,7 +321,7 @@ fn check_other_model(ctx: &RequestContext, request: &RequestSummary) -> Result<(
     };
     let mut attempts = ctx.route.attempts().iter();
     let mut is_paid = || attempts.any(|attempt| attempt.settings.prices.is_some());
-    let is_bound = key.is_restricted() || (key.cap.is_some() && is_paid());
+    let is_bound = key.is_restricted() || (key.is_capped() && is_paid());
     if !is_bound || request.operation == Operation::CountTokens {
         return Ok(());
     }

@@ -48,7 +48,7 @@ fn spend(ctx: &mut RequestContext, cost: &RequestCost, now: Timestamp) {
     let cost = cost.cost.unwrap_or_default();
     match (ctx.billing.take_reservation(), ctx.client.key()) {
         (Some(reservation), _) => reservation.settle(cost, now),
-        (None, Some(key)) => key.account.spend(cost, now),
+        (None, Some(key)) => key.spend(cost, now),
         (None, None) => {}
     }
 }

@@ -1,4 +1,4 @@
-//! The account of a key: what it has spent, and what is reserved for its requests in flight.
+//! The account of a key, or of the person or team that owns keys: what was spent, and what is reserved for requests in flight.
 
 mod lease;
 
@@ -11,14 +11,14 @@ use super::period;
 use crate::config::Reset;
 use crate::model::{Money, Spending};
 
-/// The most that a key may spend in a period.
+/// The most that may be spent in a period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cap {
     pub amount: Money,
     pub reset: Reset,
 }
 
-/// The account of a key. Outlives reloads. Every decision is made under its one lock, so that no two
+/// An account. Outlives reloads. Every decision is made under its one lock, so that no two
 /// requests reserve the same money.
 #[derive(Default)]
 pub struct Account(Mutex<Ledger>);
@@ -37,6 +37,8 @@ struct Ledger {
     /// Set once the earlier spending is loaded from the store; from then on the cap is shared with other
     /// processes.
     lease: Option<Lease>,
+    /// The account of the person or team that the key belongs to.
+    owner: Option<Arc<Account>>,
 }
 
 /// The outcome for a request that waits for a lease.
@@ -222,6 +224,11 @@ impl Account {
 
     pub fn is_loaded(&self) -> bool {
         self.ledger().lease.is_some()
+    }
+
+    /// Says whose account the spending of this one counts in too.
+    pub(super) fn set_owner(&self, owner: Option<Arc<Account>>) {
+        self.ledger().owner = owner;
     }
 
     pub fn spent(&self, reset: Reset, now: Timestamp) -> Money {

@@ -28,6 +28,26 @@ struct BreakerState {
     failed: u32,
     /// Set by a `retry-after` of the upstream.
     cool_until: Option<Instant>,
+    /// Since the process began.
+    all_requests: u64,
+    all_failed: u64,
+}
+
+/// What is known of the health of one model at one upstream, for people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HealthStatus {
+    /// `closed`, `open` or `half_open`.
+    pub breaker: &'static str,
+    /// How long the breaker stays open.
+    pub open_for: Duration,
+    /// How long the upstream asked not to be asked.
+    pub cool_down: Duration,
+    /// In the last 30 seconds at most.
+    pub recent_requests: u32,
+    pub recent_failed: u32,
+    /// Since the process began.
+    pub requests: u64,
+    pub failed: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +74,8 @@ impl Default for Health {
             requests: 0,
             failed: 0,
             cool_until: None,
+            all_requests: 0,
+            all_failed: 0,
         }))
     }
 }
@@ -133,6 +155,34 @@ impl Health {
         until.map_or(Duration::ZERO, |until| until.saturating_duration_since(now))
     }
 
+    pub fn status(&self, now: Instant) -> HealthStatus {
+        let state = self.state();
+        let is_recent = now.saturating_duration_since(state.window_began) <= WINDOW;
+        let recent = match is_recent {
+            true => (state.requests, state.failed),
+            false => (0, 0),
+        };
+        let (breaker, open_for) = match state.phase {
+            BreakerPhase::Closed => ("closed", Duration::ZERO),
+            BreakerPhase::Open { until, .. } if until > now => {
+                ("open", until.saturating_duration_since(now))
+            }
+            BreakerPhase::Open { .. } | BreakerPhase::Probing { .. } => {
+                ("half_open", Duration::ZERO)
+            }
+        };
+        let cool_down = state.cool_until.unwrap_or(now);
+        HealthStatus {
+            breaker,
+            open_for,
+            cool_down: cool_down.saturating_duration_since(now),
+            recent_requests: recent.0,
+            recent_failed: recent.1,
+            requests: state.all_requests,
+            failed: state.all_failed,
+        }
+    }
+
     pub fn is_open(&self) -> bool {
         self.state().phase != BreakerPhase::Closed
     }
@@ -151,6 +201,8 @@ impl BreakerState {
         }
         self.requests = self.requests.saturating_add(1);
         self.failed = self.failed.saturating_add(u32::from(failed));
+        self.all_requests = self.all_requests.saturating_add(1);
+        self.all_failed = self.all_failed.saturating_add(u64::from(failed));
     }
 }
 

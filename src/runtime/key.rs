@@ -1,13 +1,16 @@
 //! API keys: looked up by the hash of the secret, compared in constant time.
 
+use std::fmt;
 use std::sync::Arc;
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
+use jiff::Timestamp;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
 use super::{Account, Cap, InspectionSwitch, KeyLimiter, OwnerShare, RuntimeState};
 use crate::config::{self, Limits};
+use crate::model::{CapKind, Money};
 
 /// An API key and its limits.
 #[derive(Clone)]
@@ -25,10 +28,50 @@ pub struct Key {
     /// `None`: unlimited quota.
     pub cap: Option<Cap>,
     pub account: Arc<Account>,
-    /// Whose share of what all keys have together it takes: that of the person whose account it belongs to, or its own.
+    /// The person or team that it belongs to.
+    pub owner: Option<KeyOwner>,
+    /// Whose share of what all keys have together it takes: that of its owner, or its own.
     pub owner_id: Arc<str>,
     pub share: Arc<OwnerShare>,
     pub inspection: Arc<InspectionSwitch>,
+}
+
+/// The person or team that a key belongs to.
+#[derive(Clone)]
+pub struct KeyOwner {
+    pub id: Arc<str>,
+    /// Of the account.
+    pub name: Arc<str>,
+    /// It holds above those of the keys. `None`: unlimited.
+    pub cap: Option<Cap>,
+    pub account: Arc<Account>,
+}
+
+/// What a [`KeyOwner`] is made from.
+pub struct OwnerSettings {
+    pub id: String,
+    pub name: String,
+    pub cap: Option<Cap>,
+}
+
+/// A cap that the requests of a key keep within: its own, or that of its owner.
+#[derive(Clone, Copy)]
+pub struct CappedAccount<'k> {
+    pub kind: CapKind,
+    pub id: &'k Arc<str>,
+    pub name: &'k str,
+    pub cap: Cap,
+    pub account: &'k Arc<Account>,
+}
+
+/// As messages name it to who holds the key.
+impl fmt::Display for CappedAccount<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind {
+            CapKind::Key => write!(out, "the API key `{}`", self.name),
+            CapKind::Account => write!(out, "the account `{}` of this API key", self.name),
+        }
+    }
 }
 
 /// Keeps the ids of keys apart from the hashes of their secrets.
@@ -54,10 +97,10 @@ impl Key {
         Key::build(config_key_id(&settings.sha256), None, settings, state)
     }
 
-    /// Builds a key with this id. `account`: the id of the account of the person that it belongs to.
+    /// Builds a key with this id. `owner`: the person or team that it belongs to.
     pub fn build(
         id: String,
-        account: Option<String>,
+        owner: Option<OwnerSettings>,
         settings: config::KeyConfig,
         state: &RuntimeState,
     ) -> Key {
@@ -71,16 +114,25 @@ impl Key {
             // The config was checked; a set that cannot be built must not open every model.
             set.build().unwrap_or_else(|_| GlobSet::empty())
         });
-        let owner_id = account.unwrap_or_else(|| id.clone());
+        let owner = owner.map(|owner| KeyOwner {
+            account: state.account(&owner.id),
+            id: owner.id.into(),
+            name: owner.name.into(),
+            cap: owner.cap,
+        });
+        let owner_id = owner.as_ref().map_or(&*id, |owner| &*owner.id);
+        let account = state.account(&id);
+        account.set_owner(owner.as_ref().map(|owner| owner.account.clone()));
         Key {
-            share: state.share(&owner_id),
+            share: state.share(owner_id),
             owner_id: owner_id.into(),
             limiter: state.limiter(&id),
             cap: settings.spending_cap.map(|cap| Cap {
                 amount: cap.money,
                 reset: settings.reset,
             }),
-            account: state.account(&id),
+            account,
+            owner,
             inspection: state.inspection_switch(&id),
             id: id.into(),
             limits: settings.limits,
@@ -96,6 +148,42 @@ impl Key {
         Key {
             inspection,
             ..self.clone()
+        }
+    }
+
+    /// Tells whether a spending cap holds for its requests: its own, or that of its owner.
+    pub fn is_capped(&self) -> bool {
+        self.cap.is_some() || self.owner.as_ref().is_some_and(|owner| owner.cap.is_some())
+    }
+
+    /// Its own cap.
+    pub fn own_cap(&self) -> Option<CappedAccount<'_>> {
+        self.cap.map(|cap| CappedAccount {
+            kind: CapKind::Key,
+            id: &self.id,
+            name: &self.name,
+            cap,
+            account: &self.account,
+        })
+    }
+
+    /// The cap of its owner.
+    pub fn owner_cap(&self) -> Option<CappedAccount<'_>> {
+        let owner = self.owner.as_ref()?;
+        owner.cap.map(|cap| CappedAccount {
+            kind: CapKind::Account,
+            id: &owner.id,
+            name: &owner.name,
+            cap,
+            account: &owner.account,
+        })
+    }
+
+    /// Adds a cost; also where there is no cap, as there may be one later.
+    pub fn spend(&self, cost: Money, at: Timestamp) {
+        self.account.spend(cost, at);
+        if let Some(owner) = &self.owner {
+            owner.account.spend(cost, at);
         }
     }
 

@@ -13,6 +13,7 @@ mod id_origin;
 mod inspection;
 mod key;
 mod key_limiter;
+mod key_reservation;
 mod owner_share;
 mod period;
 mod places;
@@ -39,15 +40,16 @@ pub use credential::{
 };
 pub use discovery::{DiscoveredModels, UpstreamDiscovery};
 pub use fair_shares::{FairShares, MemoryShare};
-pub use health::Health;
+pub use health::{Health, HealthStatus};
 pub use id_origin::IdOrigin;
 pub use inspection::{
     CAPTURES_KEPT, Capture, CaptureOutcome, CaptureShare, CapturedAttempt, CapturedMessage,
     CapturedRequest, EventKind, EventSide, INSPECTED_REQUESTS, INSPECTION_TIME, InspectedKey,
     Inspection, InspectionScope, InspectionSwitch, Inspector, PANE_LIMIT, TimelineEvent,
 };
-pub use key::{Key, config_key_id, key_hash};
+pub use key::{CappedAccount, Key, KeyOwner, OwnerSettings, config_key_id, key_hash};
 pub use key_limiter::{KeyLimiter, KeyPermit, LimitReached};
+pub use key_reservation::KeyReservation;
 pub use owner_share::{LeftPermit, OwnerShare};
 pub use period::period_end;
 pub use places::GlobalPermit;
@@ -86,6 +88,8 @@ pub struct Runtime {
     pub conversations: Conversations,
     /// Wakes whoever fetches credentials, after a reload.
     pub reloaded: Notify,
+    /// Why the last reload was refused; empty: it was not.
+    refused: ArcSwap<Vec<config::Problem>>,
 }
 
 impl Runtime {
@@ -104,12 +108,22 @@ impl Runtime {
             state,
             resolver: Resolver::default(),
             reloaded: Notify::new(),
+            refused: ArcSwap::default(),
         }
     }
 
     /// The current snapshot; a request keeps the one it began with, whatever is reloaded meanwhile.
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.current.load_full()
+    }
+
+    /// Why the file was refused when it was read last; the config before it is in force.
+    pub fn refused(&self) -> Arc<Vec<config::Problem>> {
+        self.refused.load_full()
+    }
+
+    pub fn set_refused(&self, problems: Vec<config::Problem>) {
+        self.refused.store(Arc::new(problems));
     }
 
     /// Replaces the config; returns the settings that take effect only after a restart.
@@ -122,6 +136,7 @@ impl Runtime {
         let next = Arc::new(Snapshot::build(config, &self.state));
         self.current.store(next.clone());
         self.state.remove_unused();
+        self.set_refused(Vec::new());
         self.reloaded.notify_one();
         let mut names = next.server.needs_restart_after(&self.started);
         names.extend(other_store.then_some("store"));

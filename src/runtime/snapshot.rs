@@ -27,6 +27,9 @@ pub struct Snapshot {
     pub key_names: HashSet<Arc<str>>,
     /// The keys of the config as they are written, in the order of the file.
     pub config_keys: Vec<config::KeyConfig>,
+    /// The config without secrets, and what is seldom intended in it, for people.
+    pub shown: Arc<[config::ShownLine]>,
+    pub warnings: Vec<config::Problem>,
 }
 
 /// Stands for the models that an upstream lists.
@@ -138,6 +141,8 @@ impl Snapshot {
             key_names: keys.values().map(|key| key.name.clone()).collect(),
             keys,
             config_keys: config.keys,
+            shown: config.shown,
+            warnings: config.warnings,
         }
     }
 }

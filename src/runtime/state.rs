@@ -96,8 +96,9 @@ impl RuntimeState {
         self.shares.get(owner_id.to_owned())
     }
 
-    pub(super) fn account(&self, key_id: &str) -> Arc<Account> {
-        self.accounts.get(key_id.to_owned())
+    /// The account of a key, or of an owner of keys, by the id.
+    pub(super) fn account(&self, id: &str) -> Arc<Account> {
+        self.accounts.get(id.to_owned())
     }
 
     /// What tells the requests of a key whether they are inspected.
@@ -105,9 +106,9 @@ impl RuntimeState {
         self.inspection_switches.get(key_id.to_owned())
     }
 
-    /// The account of a key by its id, if there is one.
-    pub fn find_account(&self, key_id: &str) -> Option<Arc<Account>> {
-        self.accounts.find(key_id)
+    /// The same, if there is one.
+    pub fn find_account(&self, id: &str) -> Option<Arc<Account>> {
+        self.accounts.find(id)
     }
 
     /// The memory of one more body, of a request of this owner.

@@ -63,9 +63,10 @@ impl Reload {
                 log::info!("{} is in force", file.display());
             }
             Err(problems) => {
-                for problem in problems {
+                for problem in &problems {
                     log::error!("{problem}");
                 }
+                self.runtime.set_refused(problems);
                 log::error!("{} is refused, the old config stays", file.display());
             }
         }

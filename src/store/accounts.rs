@@ -1,16 +1,91 @@
 //! Accounts: the owners of keys.
 
-use sqlx::{Any, Row as _, Transaction};
+use sqlx::any::AnyRow;
+use sqlx::{Any, AssertSqlSafe, Row as _, Transaction};
 use uuid::Uuid;
 
-use super::database::milliseconds_now;
+use super::database::{Store, milliseconds_now};
 use super::error::StoreError;
+use super::spending::decode_money;
+use crate::config::Reset;
+use crate::model::Money;
 
 /// The account of keys that name no other.
 pub const DEFAULT: &str = "default";
 
 /// The kind of an account that belongs to one person.
 pub(super) const PERSON: &str = "person";
+
+/// The kind of an account that belongs to nobody.
+const SYSTEM: &str = "system";
+
+const COLUMNS: &str = "SELECT id, name, kind, disabled, (SELECT COUNT(*) FROM keys \
+     WHERE keys.account = accounts.id AND revoked IS NULL), spending_cap, reset FROM accounts";
+
+/// An account as a person sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AccountSummary {
+    pub id: String,
+    pub name: String,
+    /// `system` or `person`.
+    pub kind: String,
+    pub is_disabled: bool,
+    /// How many keys it has that are not revoked.
+    pub keys: i64,
+    /// The most that all keys together may spend.
+    pub spending_cap: Option<Money>,
+    pub reset: Reset,
+}
+
+impl AccountSummary {
+    /// It belongs to a person or a team, and may have a cap.
+    pub fn has_owner(&self) -> bool {
+        self.kind != SYSTEM
+    }
+
+    fn from_row(row: &AnyRow) -> Result<AccountSummary, StoreError> {
+        let disabled: Option<i64> = row.try_get(3)?;
+        let cap: Option<String> = row.try_get(5)?;
+        let reset: String = row.try_get(6)?;
+        Ok(AccountSummary {
+            id: row.try_get(0)?,
+            name: row.try_get(1)?,
+            kind: row.try_get(2)?,
+            is_disabled: disabled.is_some(),
+            keys: row.try_get(4)?,
+            spending_cap: cap.map(decode_money).transpose()?,
+            reset: Reset::from_word(&reset).ok_or(StoreError::Corrupt("reset"))?,
+        })
+    }
+}
+
+impl Store {
+    /// The accounts of a person, by name; without a person, all of them.
+    pub async fn accounts(&self, person: Option<&str>) -> Result<Vec<AccountSummary>, StoreError> {
+        let all = format!(
+            "{COLUMNS} WHERE $1 = '' OR id IN (SELECT account FROM memberships WHERE person = $1) ORDER BY name"
+        );
+        let rows = sqlx::query(AssertSqlSafe(all))
+            .bind(person.unwrap_or_default().to_owned())
+            .fetch_all(&self.pool)
+            .await?;
+        rows.iter().map(AccountSummary::from_row).collect()
+    }
+
+    /// An account by its name.
+    pub async fn account(&self, name: &str) -> Result<Option<AccountSummary>, StoreError> {
+        let row = sqlx::query(AssertSqlSafe(format!("{COLUMNS} WHERE name = $1")))
+            .bind(name.to_owned())
+            .fetch_optional(&self.pool)
+            .await?;
+        row.as_ref().map(AccountSummary::from_row).transpose()
+    }
+
+    /// Tells whether there is an account of the name.
+    pub async fn has_account(&self, name: &str) -> Result<bool, StoreError> {
+        Ok(self.account(name).await?.is_some())
+    }
+}
 
 /// The id of an account, which is created if there is none of the name.
 pub(super) async fn find_or_create(

@@ -1,31 +1,27 @@
 //! Keys of the store: their hashes, never their secrets.
 
-use rand::distr::{Alphanumeric, SampleString as _};
 use sha2::{Digest as _, Sha256};
 use sqlx::any::AnyRow;
 use sqlx::{Any, AssertSqlSafe, Row as _, Transaction};
 use uuid::Uuid;
 
 use super::accounts;
+use super::audit::{self, AuditEntry};
 use super::database::{DatabaseKind, Store, from_column, milliseconds_now, to_column};
 use super::error::StoreError;
+use super::key_change::KeyChange;
+use super::secrets::{SHOWN, from_hex, hex, new_secret};
+use super::spending::decode_money;
 use crate::config::{self, Amount, Limits, Reset};
 use crate::model::Money;
-
-/// The prefix of a secret, and how many random letters and digits follow.
-const SECRET: &str = "sk-omniglot-";
-const RANDOM: usize = 40;
-
-/// Length of the part of a secret that lists show.
-const SHOWN: usize = SECRET.len() + 6;
 
 /// The PostgreSQL channel that is notified of changes.
 pub(super) const CHANNEL: &str = "omniglot_keys";
 
-pub(super) const COLUMNS: &str = "SELECT keys.id, keys.name, accounts.name, sha256, prefix, spending_cap, reset, models, \
+pub(super) const COLUMNS: &str = "SELECT keys.id, keys.name, accounts.name, sha256, prefix, keys.spending_cap, keys.reset, models, \
      requests_per_minute, tokens_per_minute, concurrency, keys.created, expires, revoked, revision, \
      previous_sha256, previous_until, made_by, accounts.disabled, \
-     CASE accounts.kind WHEN 'person' THEN accounts.id END \
+     CASE accounts.kind WHEN 'system' THEN NULL ELSE accounts.id END, accounts.spending_cap, accounts.reset \
      FROM keys JOIN accounts ON accounts.id = keys.account";
 
 #[derive(Debug, Clone)]
@@ -48,8 +44,16 @@ pub struct StoredKey {
     pub made_by: Option<String>,
     /// Its account is disabled, and so is the key.
     pub is_disabled: bool,
-    /// The id of its account, if that belongs to one person.
-    pub person_account: Option<String>,
+    /// Its account, if that is of a person or a team.
+    pub owner: Option<StoredOwner>,
+}
+
+/// The account of a person or a team, as its keys know it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredOwner {
+    pub id: String,
+    pub spending_cap: Option<Money>,
+    pub reset: Reset,
 }
 
 /// The hash of a secret that was replaced, and until when it works, in milliseconds since 1970.
@@ -59,30 +63,8 @@ pub struct PreviousSecret {
     pub until: i64,
 }
 
-/// A change of a key; `None`: unchanged, `Some(None)`: removed.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct KeyChange {
-    pub account: Option<String>,
-    pub spending_cap: Option<Option<Money>>,
-    pub reset: Option<Reset>,
-    pub models: Option<Option<Vec<String>>>,
-    pub requests_per_minute: Option<Option<u64>>,
-    pub tokens_per_minute: Option<Option<u64>>,
-    pub concurrency: Option<Option<u64>>,
-    /// In milliseconds since 1970.
-    pub expires: Option<Option<i64>>,
-}
-
-/// Tells whether a secret has the form of the store's keys; others are never looked up.
-pub fn may_be_stored_key(secret: &[u8]) -> bool {
-    let random = secret.strip_prefix(SECRET.as_bytes());
-    random.is_some_and(|random| {
-        random.len() == RANDOM && random.iter().all(u8::is_ascii_alphanumeric)
-    })
-}
-
 impl Store {
-    /// Creates a key and returns its secret, of which only the hash is stored.
+    /// Creates a key on the command line and returns its secret, of which only the hash is stored.
     pub async fn create_key(
         &self,
         name: &str,
@@ -91,6 +73,8 @@ impl Store {
         let mut transaction = self.begin_write().await?;
         let created = self.insert_key(&mut transaction, name, change, None);
         let created = created.await?;
+        let entry = AuditEntry::of_command_line("key.create", name, change.describe());
+        audit::append(&mut transaction, &entry).await?;
         transaction.commit().await?;
         Ok(created)
     }
@@ -124,7 +108,7 @@ impl Store {
             previous: None,
             made_by: made_by.map(str::to_owned),
             is_disabled: false,
-            person_account: None,
+            owner: None,
         };
         key.apply(change)?;
         if by_name(transaction, name).await?.is_some() {
@@ -145,6 +129,8 @@ impl Store {
             .ok_or_else(|| StoreError::NoSuchKey(name.to_owned()))?;
         key.apply(change)?;
         self.put(&mut transaction, &mut key).await?;
+        let entry = AuditEntry::of_command_line("key.change", name, change.describe());
+        audit::append(&mut transaction, &entry).await?;
         transaction.commit().await?;
         Ok(key)
     }
@@ -156,6 +142,8 @@ impl Store {
             .ok_or_else(|| StoreError::NoSuchKey(name.to_owned()))?;
         key.revoked = Some(milliseconds_now());
         self.put(&mut transaction, &mut key).await?;
+        let entry = AuditEntry::of_command_line("key.revoke", name, String::new());
+        audit::append(&mut transaction, &entry).await?;
         Ok(transaction.commit().await?)
     }
 
@@ -259,12 +247,6 @@ impl Store {
     }
 }
 
-/// A new secret of the form that all keys of the store have.
-pub fn new_secret() -> String {
-    let random = Alphanumeric.sample_string(&mut rand::rng(), RANDOM);
-    format!("{SECRET}{random}")
-}
-
 /// The next number of a change to keys.
 pub(super) async fn next_revision(
     transaction: &mut Transaction<'static, Any>,
@@ -357,8 +339,7 @@ impl StoredKey {
         let disabled: Option<i64> = row.try_get(18)?;
         let sha256: String = row.try_get(3)?;
         let cap: Option<String> = row.try_get(5)?;
-        let cap =
-            cap.map(|cap| Money::from_decimal(&cap).ok_or(StoreError::Corrupt("spending cap")));
+        let cap = cap.map(decode_money);
         let reset: String = row.try_get(6)?;
         let models: Option<String> = row.try_get(7)?;
         let models = models.map(|globs| serde_json::from_str(&globs));
@@ -393,8 +374,23 @@ impl StoredKey {
             previous: previous.transpose()?,
             made_by: row.try_get(17)?,
             is_disabled: disabled.is_some(),
-            person_account: row.try_get(19)?,
+            owner: StoredOwner::from_row(row)?,
         })
+    }
+}
+
+impl StoredOwner {
+    fn from_row(row: &AnyRow) -> Result<Option<StoredOwner>, StoreError> {
+        let id: Option<String> = row.try_get(19)?;
+        let cap: Option<String> = row.try_get(20)?;
+        let reset: String = row.try_get(21)?;
+        let reset = Reset::from_word(&reset).ok_or(StoreError::Corrupt("reset"))?;
+        let spending_cap = cap.map(decode_money).transpose()?;
+        Ok(id.map(|id| StoredOwner {
+            id,
+            spending_cap,
+            reset,
+        }))
     }
 }
 
@@ -403,16 +399,4 @@ fn amount(money: Money) -> Amount {
         written: money.to_string(),
         money,
     }
-}
-
-pub(super) fn hex(bytes: &[u8; 32]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn from_hex(text: &str) -> Option<[u8; 32]> {
-    let mut bytes = [0; 32];
-    for (at, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(text.get(2 * at..2 * at + 2)?, 16).ok()?;
-    }
-    (text.len() == 64).then_some(bytes)
 }

@@ -1,23 +1,26 @@
 //! Leases: the parts of spending caps that processes have set aside, so that all of them together keep within a cap.
 
+use std::collections::HashMap;
+
 use jiff::Timestamp;
-use sqlx::{Any, Row as _, Transaction};
+use sqlx::{Any, AssertSqlSafe, Row as _, Transaction};
 
 use super::database::Store;
 use super::error::StoreError;
 use super::lease_holder::LeaseHolder;
 use super::spending::{EVER, Periods, decode_money};
 use crate::config::Reset;
-use crate::model::{LeaseGrant, LeaseRequest, Money};
+use crate::model::{CapKind, LeaseGrant, LeaseRequest, Money};
 
 /// Time after which a lease expires that is not renewed, in milliseconds.
 pub const LEASED_FOR: i64 = 30_000;
 
-/// The lease that one key needs.
+/// The lease that one process needs of a cap.
 #[derive(Debug, Clone)]
-pub struct KeyLeaseRequest {
-    /// The id of the key.
-    pub key: String,
+pub struct CapLeaseRequest {
+    pub kind: CapKind,
+    /// The id of the key or account.
+    pub id: String,
     pub reset: Reset,
     pub lease: LeaseRequest,
 }
@@ -34,17 +37,14 @@ impl Store {
     /// Grants leases of several caps, as far as they have money left; the grants are in the order of the requests.
     pub async fn lease(
         &self,
-        requests: &[KeyLeaseRequest],
+        requests: &[CapLeaseRequest],
         now: Timestamp,
     ) -> Result<Vec<LeaseGrant>, StoreError> {
         let holder = self.holder()?;
         let mut transaction = self.begin_write().await?;
-        let mut all = Vec::with_capacity(requests.len());
-        for request in requests {
-            all.push(lease(&mut transaction, holder, request, now.as_millisecond()).await?);
-        }
+        let granted = grant(&mut transaction, holder, requests, now.as_millisecond()).await?;
         transaction.commit().await?;
-        Ok(all)
+        Ok(granted)
     }
 
     /// Renews the leases of this holder and returns how many there are; expired leases of all holders are deleted.
@@ -81,85 +81,142 @@ impl Store {
     }
 }
 
-async fn lease(
+/// Sums of amounts, by the ids of keys and accounts.
+type Amounts = HashMap<String, Money>;
+
+/// Grants all requests with a few queries: each is a round trip while other writers wait.
+async fn grant(
     transaction: &mut Transaction<'static, Any>,
     holder: &LeaseHolder,
-    request: &KeyLeaseRequest,
+    requests: &[CapLeaseRequest],
     now: i64,
-) -> Result<LeaseGrant, StoreError> {
+) -> Result<Vec<LeaseGrant>, StoreError> {
+    let of_kind = |kind: CapKind| {
+        let requests = requests.iter().filter(move |request| request.kind == kind);
+        requests.map(|request| (request.id.clone(), period(request.reset, now)))
+    };
+    let (keys, accounts): (Vec<_>, Vec<_>) = (
+        of_kind(CapKind::Key).collect(),
+        of_kind(CapKind::Account).collect(),
+    );
+    let by_key = "SELECT key_id, amount FROM spending WHERE (key_id, period) IN (VALUES PAIRS)";
+    let by_account = "SELECT keys.account, amount FROM keys JOIN spending ON spending.key_id = keys.id \
+         WHERE (keys.account, period) IN (VALUES PAIRS)";
+    let elsewhere = "SELECT key_id, amount FROM leases WHERE (key_id, period) IN (VALUES PAIRS)";
+    let mut spent = amounts(transaction, by_key, &keys, None).await?;
+    spent.extend(amounts(transaction, by_account, &accounts, None).await?);
+    let all: Vec<(String, String)> = keys.into_iter().chain(accounts).collect();
+    let others = Some((holder, now));
+    let leased_elsewhere = amounts(transaction, elsewhere, &all, others).await?;
+    let of = |amounts: &Amounts, id: &str| amounts.get(id).copied().unwrap_or_default();
+    let granted = requests.iter().map(|request| {
+        let (spent, elsewhere) = (of(&spent, &request.id), of(&leased_elsewhere, &request.id));
+        request.lease.grant(spent, elsewhere)
+    });
+    let granted: Vec<LeaseGrant> = granted.collect();
+    put(transaction, holder, requests, &granted, now).await?;
+    Ok(granted)
+}
+
+fn period(reset: Reset, now: i64) -> String {
     let Periods { day, month } = Periods::of(now);
-    let period = match request.reset {
+    match reset {
         Reset::Never => EVER.to_owned(),
         Reset::Monthly => month,
         Reset::Daily => day,
-    };
-    let spent = "SELECT amount FROM spending WHERE key_id = $1 AND period = $2";
-    let spent = sqlx::query(spent)
-        .bind(request.key.clone())
-        .bind(period.clone())
-        .fetch_optional(&mut **transaction)
-        .await?;
-    let spent = match spent {
-        Some(row) => decode_money(row.try_get(0)?)?,
-        None => Money::ZERO,
-    };
-    let others = "SELECT amount FROM leases WHERE key_id = $1 AND period = $2 AND holder <> $3 AND expires > $4";
-    let others = sqlx::query(others)
-        .bind(request.key.clone())
-        .bind(period.clone())
-        .bind(holder.id.clone())
-        .bind(now)
-        .fetch_all(&mut **transaction)
-        .await?;
-    let mut leased_elsewhere = Money::ZERO;
-    for row in others {
-        leased_elsewhere += decode_money(row.try_get(0)?)?;
     }
-    let grant = request.lease.grant(spent, leased_elsewhere);
-    put(
-        transaction,
-        holder,
-        &request.key,
-        &period,
-        grant.amount,
-        now,
-    )
-    .await?;
-    Ok(grant)
 }
 
+/// The sums of the amounts that a query finds for pairs of an id and a period. `except`: leases of this holder, and those that
+/// are over.
+async fn amounts(
+    transaction: &mut Transaction<'static, Any>,
+    query: &str,
+    pairs: &[(String, String)],
+    except: Option<(&LeaseHolder, i64)>,
+) -> Result<Amounts, StoreError> {
+    let mut sums = Amounts::new();
+    if pairs.is_empty() {
+        return Ok(sums);
+    }
+    let (places, next) = placeholders(pairs.len(), 2);
+    let mut query = query.replace("PAIRS", &places);
+    if except.is_some() {
+        query += &format!(" AND holder <> ${next} AND expires > ${}", next + 1);
+    }
+    let mut query = sqlx::query(AssertSqlSafe(query));
+    for (id, period) in pairs {
+        query = query.bind(id.clone()).bind(period.clone());
+    }
+    if let Some((holder, now)) = except {
+        query = query.bind(holder.id.clone()).bind(now);
+    }
+    for row in query.fetch_all(&mut **transaction).await? {
+        *sums.entry(row.try_get(0)?).or_default() += decode_money(row.try_get(1)?)?;
+    }
+    Ok(sums)
+}
+
+/// `($1, $2), ($3, $4)` for rows of so many columns, and the number of the next parameter.
+fn placeholders(rows: usize, columns: usize) -> (String, usize) {
+    let row = |row: usize| {
+        let first = row * columns + 1;
+        let places: Vec<String> = (first..first + columns)
+            .map(|place| format!("${place}"))
+            .collect();
+        format!("({})", places.join(", "))
+    };
+    let rows_text: Vec<String> = (0..rows).map(row).collect();
+    (rows_text.join(", "), rows * columns + 1)
+}
+
+/// Writes what was granted; a lease of nothing is none.
 async fn put(
     transaction: &mut Transaction<'static, Any>,
     holder: &LeaseHolder,
-    key: &str,
-    period: &str,
-    amount: Money,
+    requests: &[CapLeaseRequest],
+    granted: &[LeaseGrant],
     now: i64,
 ) -> Result<(), StoreError> {
-    if amount.is_zero() {
-        sqlx::query("DELETE FROM leases WHERE key_id = $1 AND holder = $2")
-            .bind(key.to_owned())
+    let all = requests.iter().zip(granted);
+    let (over, held): (Vec<_>, Vec<_>) = all.partition(|(_, grant)| grant.amount.is_zero());
+    if !over.is_empty() {
+        let (places, next) = placeholders(over.len(), 1);
+        let delete = format!("DELETE FROM leases WHERE key_id IN ({places}) AND holder = ${next}");
+        let mut query = sqlx::query(AssertSqlSafe(delete));
+        for (request, _) in &over {
+            query = query.bind(request.id.clone());
+        }
+        query
             .bind(holder.id.clone())
             .execute(&mut **transaction)
             .await?;
+    }
+    if held.is_empty() {
         return Ok(());
     }
-    let put = "INSERT INTO leases (key_id, holder, journal, period, amount, expires) \
-         VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (key_id, holder) DO UPDATE SET \
-         period = excluded.period, amount = excluded.amount, expires = excluded.expires";
-    sqlx::query(put)
-        .bind(key.to_owned())
-        .bind(holder.id.clone())
-        .bind(holder.journal.clone())
-        .bind(period.to_owned())
-        .bind(amount.to_string())
-        .bind(now.saturating_add(LEASED_FOR))
-        .execute(&mut **transaction)
-        .await?;
+    let (places, _) = placeholders(held.len(), 6);
+    let put = format!(
+        "INSERT INTO leases (key_id, holder, journal, period, amount, expires) VALUES {places} \
+         ON CONFLICT (key_id, holder) DO UPDATE SET \
+         period = excluded.period, amount = excluded.amount, expires = excluded.expires"
+    );
+    let mut query = sqlx::query(AssertSqlSafe(put));
+    for (request, grant) in held {
+        query = query
+            .bind(request.id.clone())
+            .bind(holder.id.clone())
+            .bind(holder.journal.clone())
+            .bind(period(request.reset, now))
+            .bind(grant.amount.to_string())
+            .bind(now.saturating_add(LEASED_FOR));
+    }
+    query.execute(&mut **transaction).await?;
     Ok(())
 }
 
-/// Shrinks a holder's lease by what is now recorded as spent, if the lease is of one of these periods.
+/// Shrinks a holder's leases of a key's cap and of its account's by what is now recorded as spent, as far as they are of these
+/// periods.
 pub(super) async fn shrink(
     transaction: &mut Transaction<'static, Any>,
     holder: &LeaseHolder,
@@ -167,26 +224,26 @@ pub(super) async fn shrink(
     periods: &Periods,
     by: Money,
 ) -> Result<(), StoreError> {
-    let held =
-        "SELECT amount FROM leases WHERE key_id = $1 AND holder = $2 AND period IN ($3, $4, $5)";
+    let held = "SELECT key_id, amount FROM leases WHERE holder = $2 AND period IN ($3, $4, $5) \
+         AND (key_id = $1 OR key_id = (SELECT account FROM keys WHERE id = $1))";
     let held = sqlx::query(held)
         .bind(key.to_owned())
         .bind(holder.id.clone())
         .bind(periods.day.clone())
         .bind(periods.month.clone())
         .bind(EVER.to_owned())
-        .fetch_optional(&mut **transaction)
+        .fetch_all(&mut **transaction)
         .await?;
-    let Some(row) = held else {
-        return Ok(());
-    };
-    let rest = decode_money(row.try_get(0)?)?.saturating_sub(by);
-    // An empty lease stays: only its holder deletes it.
-    sqlx::query("UPDATE leases SET amount = $1 WHERE key_id = $2 AND holder = $3")
-        .bind(rest.to_string())
-        .bind(key.to_owned())
-        .bind(holder.id.clone())
-        .execute(&mut **transaction)
-        .await?;
+    for row in held {
+        let id: String = row.try_get(0)?;
+        let rest = decode_money(row.try_get(1)?)?.saturating_sub(by);
+        // An empty lease stays: only its holder deletes it.
+        sqlx::query("UPDATE leases SET amount = $1 WHERE key_id = $2 AND holder = $3")
+            .bind(rest.to_string())
+            .bind(id)
+            .bind(holder.id.clone())
+            .execute(&mut **transaction)
+            .await?;
+    }
     Ok(())
 }

@@ -9,8 +9,8 @@ use super::audit::{self, AuditEntry};
 use super::database::{Store, milliseconds_now};
 use super::error::StoreError;
 use super::identities::{ExternalIdentity, insert_identity};
-use super::keys::hex;
 use super::people::{NewPerson, Person, PersonRole, insert_person, put_password, put_verified};
+use super::secrets::hex;
 
 const COLUMNS: &str = "SELECT id, purpose, person, email, role, made_by, created, expires, issuer, subject, display FROM tokens";
 

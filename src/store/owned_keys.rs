@@ -5,18 +5,8 @@ use sqlx::{AssertSqlSafe, Row as _};
 use super::audit::{self, AuditEntry};
 use super::database::{Store, milliseconds_now};
 use super::error::StoreError;
-use super::keys::{COLUMNS, KeyChange, StoredKey, by_id};
-
-/// An account as a person sees it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AccountSummary {
-    pub name: String,
-    /// `system` or `person`.
-    pub kind: String,
-    pub is_disabled: bool,
-    /// How many keys it has that are not revoked.
-    pub keys: i64,
-}
+use super::key_change::KeyChange;
+use super::keys::{COLUMNS, StoredKey, by_id};
 
 /// What a person may do with the keys of an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,27 +17,6 @@ pub enum MembershipRole {
 }
 
 impl Store {
-    /// The accounts of a person, by name; without a person, all of them.
-    pub async fn accounts(&self, person: Option<&str>) -> Result<Vec<AccountSummary>, StoreError> {
-        let all = "SELECT name, kind, disabled, (SELECT COUNT(*) FROM keys \
-             WHERE keys.account = accounts.id AND revoked IS NULL) FROM accounts \
-             WHERE $1 = '' OR id IN (SELECT account FROM memberships WHERE person = $1) ORDER BY name";
-        let rows = sqlx::query(all)
-            .bind(person.unwrap_or_default().to_owned())
-            .fetch_all(&self.pool)
-            .await?;
-        let rows = rows.iter().map(|row| {
-            let disabled: Option<i64> = row.try_get(2)?;
-            Ok(AccountSummary {
-                name: row.try_get(0)?,
-                kind: row.try_get(1)?,
-                is_disabled: disabled.is_some(),
-                keys: row.try_get(3)?,
-            })
-        });
-        rows.collect()
-    }
-
     /// What a person may do in an account; `None`: the person does not belong to it.
     pub async fn membership(
         &self,
@@ -71,15 +40,6 @@ impl Store {
             "viewer" => Ok(Some(MembershipRole::Viewer)),
             _ => Err(StoreError::Corrupt("role")),
         }
-    }
-
-    /// Tells whether there is an account of the name.
-    pub async fn has_account(&self, name: &str) -> Result<bool, StoreError> {
-        let found = sqlx::query("SELECT 1 FROM accounts WHERE name = $1")
-            .bind(name.to_owned())
-            .fetch_optional(&self.pool)
-            .await?;
-        Ok(found.is_some())
     }
 
     /// The keys of an account that are not revoked, by name.

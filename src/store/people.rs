@@ -8,7 +8,6 @@ use super::accounts;
 use super::audit::{self, AuditEntry};
 use super::database::{Store, milliseconds_now};
 use super::error::StoreError;
-use super::keys::next_revision;
 
 const COLUMNS: &str = "SELECT id, handle, display, email, password, role, disabled, epoch, created, seen, verified, totp FROM people";
 
@@ -183,29 +182,16 @@ impl Store {
         transaction: &mut Transaction<'static, Any>,
         person: &Person,
     ) -> Result<(), StoreError> {
-        sqlx::query("UPDATE accounts SET disabled = $1 WHERE name = $2 AND kind = $3")
+        let disabled =
+            "UPDATE accounts SET disabled = $1 WHERE name = $2 AND kind = $3 RETURNING id";
+        let account = sqlx::query(disabled)
             .bind(person.disabled)
             .bind(person.handle.clone())
             .bind(accounts::PERSON)
-            .execute(&mut **transaction)
+            .fetch_one(&mut **transaction)
             .await?;
-        // A change of every key, so that gateways forget it or know it again.
-        let keys = "SELECT keys.id FROM keys JOIN accounts ON accounts.id = keys.account \
-             WHERE accounts.name = $1 AND revoked IS NULL";
-        let keys = sqlx::query(keys)
-            .bind(person.handle.clone())
-            .fetch_all(&mut **transaction)
-            .await?;
-        for key in keys {
-            let id: String = key.try_get(0)?;
-            let revision = next_revision(transaction).await?;
-            sqlx::query("UPDATE keys SET revision = $1 WHERE id = $2")
-                .bind(revision)
-                .bind(id)
-                .execute(&mut **transaction)
-                .await?;
-        }
-        self.notify_key_change(transaction).await
+        let account: String = account.try_get(0)?;
+        self.renew_keys(transaction, &account).await
     }
 }
 

@@ -5,8 +5,8 @@ use sqlx::{Any, Row as _, Transaction};
 use super::audit::{self, AuditEntry};
 use super::database::{Store, milliseconds_now};
 use super::error::StoreError;
-use super::keys::hex;
 use super::people::{Person, find, put};
+use super::secrets::hex;
 
 impl Store {
     /// Keeps the secret of a second factor until a code confirms it.

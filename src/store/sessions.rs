@@ -4,10 +4,11 @@ use sqlx::any::AnyRow;
 use sqlx::{AssertSqlSafe, Row as _};
 use uuid::Uuid;
 
+use super::audit::{self, AuditEntry};
 use super::database::Store;
 use super::error::StoreError;
-use super::keys::hex;
 use super::people::Person;
+use super::secrets::hex;
 
 const COLUMNS: &str = "SELECT sessions.id, sessions.created, sessions.seen, expires, stepped_up, remote, agent, person FROM sessions";
 
@@ -46,6 +47,7 @@ impl Store {
         &self,
         person: &Person,
         session: &NewSession,
+        entry: &AuditEntry,
     ) -> Result<(), StoreError> {
         let mut transaction = self.begin_write().await?;
         let insert = "INSERT INTO sessions (sha256, id, person, epoch, created, seen, expires, stepped_up, remote, agent) \
@@ -78,6 +80,7 @@ impl Store {
             .bind(MAX_SESSIONS)
             .execute(&mut *transaction)
             .await?;
+        audit::append(&mut transaction, entry).await?;
         Ok(transaction.commit().await?)
     }
 
@@ -138,13 +141,24 @@ impl Store {
     }
 
     /// Ends a session of a person; returns whether there was one.
-    pub async fn delete_session(&self, person: &str, id: &str) -> Result<bool, StoreError> {
+    pub async fn delete_session(
+        &self,
+        person: &str,
+        id: &str,
+        entry: &AuditEntry,
+    ) -> Result<bool, StoreError> {
+        let mut transaction = self.begin_write().await?;
         let done = sqlx::query("DELETE FROM sessions WHERE id = $1 AND person = $2")
             .bind(id.to_owned())
             .bind(person.to_owned())
-            .execute(&self.pool)
+            .execute(&mut *transaction)
             .await?;
-        Ok(done.rows_affected() > 0)
+        if done.rows_affected() == 0 {
+            return Ok(false);
+        }
+        audit::append(&mut transaction, entry).await?;
+        transaction.commit().await?;
+        Ok(true)
     }
 }
 

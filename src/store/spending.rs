@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use sqlx::{Any, Row as _, Transaction};
+use sqlx::{Any, AssertSqlSafe, Row as _, Transaction};
 
 use super::database::{DatabaseKind, Store};
 use super::error::StoreError;
@@ -43,7 +43,36 @@ impl Store {
         began: Timestamp,
         now: Timestamp,
     ) -> Result<HashMap<String, Spending>, StoreError> {
+        let is_asked = |parameter| format!("({parameter} = '' OR key_id = {parameter})");
         let id = id.unwrap_or_default();
+        self.spending_where(is_asked, id, began, now).await
+    }
+
+    /// The same of all keys of an account together, by the account's id.
+    pub async fn account_spending(
+        &self,
+        account: &str,
+        began: Timestamp,
+        now: Timestamp,
+    ) -> Result<Spending, StoreError> {
+        let is_of_account =
+            |parameter| format!("key_id IN (SELECT id FROM keys WHERE account = {parameter})");
+        let of_keys = self.spending_where(is_of_account, account, began, now);
+        let mut all = Spending::default();
+        for spending in of_keys.await?.into_values() {
+            all += spending;
+        }
+        Ok(all)
+    }
+
+    /// `condition`: which keys, by the parameter that has the id.
+    async fn spending_where(
+        &self,
+        condition: impl Fn(&'static str) -> String,
+        id: &str,
+        began: Timestamp,
+        now: Timestamp,
+    ) -> Result<HashMap<String, Spending>, StoreError> {
         let now = Periods::of(now.as_millisecond());
         // Both queries see the same snapshot.
         let mut snapshot = self
@@ -54,9 +83,11 @@ impl Store {
             })
             .await?;
         let mut all: HashMap<String, Spending> = HashMap::new();
-        let sums = "SELECT key_id, period, amount FROM spending \
-             WHERE period IN ($1, $2, $3) AND ($4 = '' OR key_id = $4)";
-        let sums = sqlx::query(sums)
+        let sums = format!(
+            "SELECT key_id, period, amount FROM spending WHERE period IN ($1, $2, $3) AND {}",
+            condition("$4")
+        );
+        let sums = sqlx::query(AssertSqlSafe(sums))
             .bind(EVER)
             .bind(now.month.clone())
             .bind(now.day.clone())
@@ -73,9 +104,11 @@ impl Store {
                 _ => spending.month = amount,
             }
         }
-        let since =
-            "SELECT key_id, ended, cost FROM usage WHERE ended >= $1 AND ($2 = '' OR key_id = $2)";
-        let since = sqlx::query(since)
+        let since = format!(
+            "SELECT key_id, ended, cost FROM usage WHERE ended >= $1 AND {}",
+            condition("$2")
+        );
+        let since = sqlx::query(AssertSqlSafe(since))
             .bind(began.as_millisecond())
             .bind(id.to_owned())
             .fetch_all(&mut *snapshot)

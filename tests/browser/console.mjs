@@ -187,6 +187,20 @@ await look("config-keys");
 // People, and an invitation that somebody takes up without JavaScript.
 await page.goto(`${base}/people`);
 await look("people");
+for (const name of ["audit", "upstreams", "config"]) {
+  await page.click(`.tabs a[href="/${name}"]`);
+  assert.equal(page.url(), `${base}/${name}`);
+  await look(name);
+}
+await page.goto(`${base}/people`);
+await page.click("tbody a");
+await page.check('input[name="quota"][value="cap"]');
+await page.fill('input[name="cap"]', "20");
+await page.click('form[action$="/cap"] button.primary');
+await look("person");
+await page.goto(`${base}/keys`);
+await look("keys-of-account");
+await page.goto(`${base}/people`);
 await page.fill('input[name="email"]', "grace@example.com");
 await page.click('form[action="/people/invite"] button');
 await look("link");

@@ -1,6 +1,7 @@
 //! Runs the whole process over real sockets, with the mock behind it.
 
 mod access_log;
+mod account_caps;
 mod admin;
 mod audio;
 mod bedrock;
@@ -13,7 +14,9 @@ mod cloud_secrets;
 mod clouds;
 mod command_line;
 mod console;
+mod console_administration;
 mod console_attempts;
+mod console_audit;
 mod console_catalog;
 mod console_explorer;
 mod console_identity;

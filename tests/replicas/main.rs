@@ -1,5 +1,6 @@
 //! Several gateways whose shared limits and caps hold as if they were one gateway.
 
+mod account_caps;
 mod concurrency;
 mod other_requests;
 mod rate_limits;

@@ -2,8 +2,8 @@
 
 use jiff::{SignedDuration, Timestamp};
 use omniglot::config::Reset;
-use omniglot::model::{LeaseGrant, LeaseRequest, Usage, UsageDetails, UsageRecord};
-use omniglot::store::{KeyLeaseRequest, LEASED_FOR, LeaseHolder, Store};
+use omniglot::model::{CapKind, LeaseGrant, LeaseRequest, Usage, UsageDetails, UsageRecord};
+use omniglot::store::{CapLeaseRequest, KeyChange, LEASED_FOR, LeaseHolder, Store};
 use omniglot_test_support::Database;
 use rstest::rstest;
 
@@ -32,8 +32,9 @@ async fn lease(
     desired: &str,
     now: Timestamp,
 ) -> LeaseGrant {
-    let ask = KeyLeaseRequest {
-        key: "dev".into(),
+    let ask = CapLeaseRequest {
+        kind: CapKind::Key,
+        id: "dev".into(),
         reset,
         lease: LeaseRequest {
             cap: money("10"),
@@ -199,4 +200,62 @@ async fn concurrent_leases_never_exceed_the_cap(#[case] database: Database) {
         sum += one.await.expect("no panic").amount;
     }
     assert_eq!(sum, money("10"));
+}
+
+/// A lease of an account's cap counts what all of its keys have spent, and shrinks with what any of them spends.
+#[rstest]
+#[case::sqlite(Database::Sqlite)]
+#[ignore = "needs PostgreSQL"]
+#[case::postgresql(Database::Postgres)]
+#[tokio::test]
+async fn a_lease_of_an_account_is_of_all_its_keys(#[case] database: Database) {
+    let test_store = TestStore::new(database);
+    let store = test_store.open().await;
+    let (one, other) = (with_holder(&store, "1", "a"), with_holder(&store, "2", "b"));
+    let mut keys = Vec::new();
+    for name in ["first", "second"] {
+        let change = KeyChange {
+            account: Some("team".to_owned()),
+            ..KeyChange::default()
+        };
+        let made = store.create_key(name, &change).await;
+        keys.push(made.expect("a key").0.id);
+    }
+    let account = store.account("team").await.expect("an answer");
+    let account = account.expect("the account").id;
+    let ask = |desired: &str| CapLeaseRequest {
+        kind: CapKind::Account,
+        id: account.clone(),
+        reset: Reset::Never,
+        lease: LeaseRequest {
+            cap: money("10"),
+            floor: money("0"),
+            minimum: money("0"),
+            desired: money(desired),
+        },
+    };
+    one.lease(&[ask("6")], noon()).await.expect("a lease");
+    let of_key = |id: &str, key: &String, cost: &str| UsageRecord {
+        key_id: key.clone().into(),
+        ..receipt(id, later(5), cost)
+    };
+    let records = [
+        of_key("1", &keys[0], "2"),
+        of_key("2", &keys[1], "1.5"),
+        // Of a key that is not the account's.
+        receipt("3", later(5), "5"),
+    ];
+    assert_eq!(one.record(&records).await.expect("recorded"), 3);
+    let given = other.lease(&[ask("9")], later(9)).await.expect("a lease")[0];
+    let expected = (money("3.5"), money("2.5"), money("4"));
+    assert_eq!(
+        (given.spent, given.leased_elsewhere, given.amount),
+        expected
+    );
+    let spent = store.account_spending(&account, Timestamp::MAX, later(9));
+    let spent = spent.await.expect("sums");
+    assert_eq!((spent.total, spent.day), (money("3.5"), money("3.5")));
+    // A process that began before the records counts them itself.
+    let spent = store.account_spending(&account, noon(), later(9)).await;
+    assert_eq!(spent.expect("sums").total, money("0"));
 }

@@ -4,8 +4,8 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use jiff::Timestamp;
 use omniglot::config;
-use omniglot::model::{LeaseRequest, Money};
-use omniglot::store::{KeyChange, KeyLeaseRequest, LeaseHolder, Store, StoreError};
+use omniglot::model::{CapKind, LeaseRequest, Money};
+use omniglot::store::{CapLeaseRequest, KeyChange, LeaseHolder, Store, StoreError};
 use omniglot_test_support::Database;
 use rstest::rstest;
 use secrecy::ExposeSecret as _;
@@ -98,8 +98,9 @@ async fn a_store_of_the_first_version_is_migrated(#[case] database: Database) {
         minimum: Money::ZERO,
         desired: money("5"),
     };
-    let ask = KeyLeaseRequest {
-        key: "id-of-dev".to_owned(),
+    let ask = CapLeaseRequest {
+        kind: CapKind::Key,
+        id: "id-of-dev".to_owned(),
         reset: config::Reset::Never,
         lease: need,
     };

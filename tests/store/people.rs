@@ -99,7 +99,7 @@ async fn a_session_ends_by_time_by_password_and_by_role(#[case] database: Databa
         found.expect("an answer").is_some()
     };
     store
-        .create_session(&ada, &session(1, 10_000))
+        .create_session(&ada, &session(1, 10_000), &AuditEntry::default())
         .await
         .expect("a session");
     assert!(is_there(1, 10_500, 0).await);
@@ -119,7 +119,7 @@ async fn a_session_ends_by_time_by_password_and_by_role(#[case] database: Databa
         .expect("set");
     assert!(!is_there(1, 10_500, 0).await, "the password is another");
     store
-        .create_session(&ada, &session(3, 10_000))
+        .create_session(&ada, &session(3, 10_000), &AuditEntry::default())
         .await
         .expect("a session");
     let change = PersonChange {
@@ -132,20 +132,20 @@ async fn a_session_ends_by_time_by_password_and_by_role(#[case] database: Databa
         .expect("changed");
     assert!(!is_there(3, 10_500, 0).await, "the role is another");
     store
-        .create_session(&ada, &session(4, 10_000))
+        .create_session(&ada, &session(4, 10_000), &AuditEntry::default())
         .await
         .expect("a session");
     let listed = store.sessions(&ada.id, 10_500).await.expect("sessions");
     assert_eq!(listed.len(), 1);
     assert!(
         !store
-            .delete_session("somebody else", &listed[0].id)
+            .delete_session("somebody else", &listed[0].id, &AuditEntry::default())
             .await
             .expect("an answer")
     );
     assert!(
         store
-            .delete_session(&ada.id, &listed[0].id)
+            .delete_session(&ada.id, &listed[0].id, &AuditEntry::default())
             .await
             .expect("an answer")
     );
@@ -290,13 +290,13 @@ async fn one_session_too_many_ends_the_oldest(#[case] database: Database) {
     let bob = create(&store, "bob", PersonRole::Member).await;
     let others = session(0, 10_000);
     store
-        .create_session(&bob, &others)
+        .create_session(&bob, &others, &AuditEntry::default())
         .await
         .expect("a session");
     for token in 1..=52 {
         let begins = session(token, 10_000 + i64::from(token));
         store
-            .create_session(&ada, &begins)
+            .create_session(&ada, &begins, &AuditEntry::default())
             .await
             .expect("a session");
     }

@@ -63,7 +63,7 @@ pub fn parse(
     let format = table.take("format");
     let format = format.map(|field| reader.value(field, values::one_of(&choices)));
     let base_url = table.take("base_url");
-    let base_url = base_url.map(|field| reader.hidden(field, values::base_url));
+    let base_url = base_url.map(|field| reader.hidden_url(field, values::base_url));
     // A wrong value has been reported; the preset must not stand in for it.
     let (format, base_url) = (
         format.map_or(Some(None), |format| format.map(Some))?,
@@ -98,7 +98,7 @@ fn single(reader: &mut ConfigReader, table: &mut ConfigTable) -> Option<Endpoint
     let choices = Format::EVERY.map(|format| (format.name(), format));
     let format = reader.required(table, "format", values::one_of(&choices));
     let base_url = reader.required_field(table, "base_url");
-    let base_url = base_url.and_then(|field| reader.hidden(field, values::base_url));
+    let base_url = base_url.and_then(|field| reader.hidden_url(field, values::base_url));
     if let (Some(format), Some(url)) = (&format, &base_url) {
         warn_of_doubled_path(reader, format.value, url);
     }

@@ -23,6 +23,7 @@ mod upstream;
 use super::check::DeclaredNames;
 use super::problem::Problems;
 use super::settings::{Config, StoreConfig, StorePart};
+use super::shown::HiddenValues;
 use super::table::{ConfigField, ConfigReader, ConfigTable};
 use super::tree::YamlNode;
 use super::values;
@@ -45,6 +46,7 @@ pub fn config(reader: &mut ConfigReader, root: &YamlNode) -> (Config, DeclaredNa
         upstreams: Vec::new(),
         models: Vec::new(),
         warnings: Vec::new(),
+        shown: [].into(),
     };
     let field = ConfigField {
         name: "the file",
@@ -118,6 +120,7 @@ pub fn store_part(reader: &mut ConfigReader, root: &YamlNode) -> StorePart {
         env: &with_unset,
         problems: Problems::default(),
         warnings: Problems::default(),
+        hidden: HiddenValues::default(),
     };
     let mut names = DeclaredNames::default();
     part.keys = parse_entries(

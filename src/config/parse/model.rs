@@ -24,7 +24,7 @@ pub fn parse_entry(
     let pricing = table.take("pricing");
     let pricing = pricing.and_then(|field| parse_pricing(reader, field));
     let api_doc_url = table.take("api_doc_url");
-    let api_doc_url = api_doc_url.and_then(|field| reader.hidden(field, values::document_url));
+    let api_doc_url = api_doc_url.and_then(|field| reader.hidden_url(field, values::document_url));
     let max_output_tokens = reader.optional(&mut table, "max_output_tokens", values::count);
     let max_input_tokens = reader.optional(&mut table, "max_input_tokens", values::count);
     let max_image_tokens = reader.optional(&mut table, "max_image_tokens", values::count);

@@ -110,7 +110,7 @@ fn parse_query(reader: &mut ConfigReader, field: ConfigField) -> Vec<String> {
             name: &key.name,
             node,
         };
-        let value = reader.value(field, values::label);
+        let value = reader.hidden(field, values::label);
         pairs.extend(value.map(|value| encode_parameter(&key.name, &value.value)));
     }
     pairs

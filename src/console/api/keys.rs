@@ -1,4 +1,4 @@
-//! `/accounts` and `/keys`.
+//! `/keys`, also of an account.
 
 use axum::Json;
 use axum::extract::Path;
@@ -8,13 +8,12 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::{ApiRefusal, Body, nullable};
+use super::{ApiRefusal, Body, amount, nullable};
 use crate::config::Reset;
 use crate::console::actor::ConsoleCall;
 use crate::console::operations::{config_keys, keys};
 use crate::console::refusal::{InputProblem, Refusal};
-use crate::console::views::{AccountView, ConfigKeyView, KeyView, KeyWithSecret};
-use crate::model::Money;
+use crate::console::views::{ConfigKeyView, KeyView, KeyWithSecret};
 use crate::store::KeyChange;
 
 /// The settings of a key. What is absent stays as it is, or as it is by default; null removes it.
@@ -50,10 +49,6 @@ pub struct KeyBody {
 
 impl KeyBody {
     fn change(self) -> Result<KeyChange, Refusal> {
-        let amount = |number: Box<RawValue>| {
-            let text = number.get().trim_matches('"').to_owned();
-            Money::parse(&text).ok_or(InputProblem::Cap)
-        };
         let moment = |text: String| {
             let time = text.parse::<Timestamp>();
             time.map(|time| time.as_millisecond())
@@ -75,12 +70,6 @@ impl KeyBody {
             expires: expires.transpose()?,
         })
     }
-}
-
-/// The accounts whose keys one may see.
-#[utoipa::path(get, path = "/accounts", tag = "keys", responses((status = 200, body = [AccountView])))]
-pub async fn list_accounts(call: ConsoleCall) -> Result<Json<Vec<AccountView>>, Refusal> {
-    keys::list_accounts(&call).await.map(Json)
 }
 
 /// The keys of the config file, which are changed there; for administrators.

@@ -81,7 +81,7 @@ pub async fn create_key(
     check(call, &change)?;
     change.account = Some(account.to_owned());
     let max = (!call.is_admin()).then_some(allowed.max);
-    let entry = call.audit("key.create", &name, describe(&change));
+    let entry = call.audit("key.create", &name, change.describe());
     let store = &call.console.store;
     let (key, secret) = store.create_owned_key(&name, &change, max, &entry).await?;
     Ok(KeyWithSecret {
@@ -99,7 +99,7 @@ pub async fn change_key(
     let key = writable(call, id).await?;
     let change = without_repetition(&key, change);
     check(call, &change)?;
-    let entry = call.audit("key.change", &key.settings.name, describe(&change));
+    let entry = call.audit("key.change", &key.settings.name, change.describe());
     let store = &call.console.store;
     let key = store.change_owned_key(id, &change, &entry).await?;
     view(call, key).await
@@ -223,41 +223,6 @@ fn milliseconds(duration: std::time::Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX / 4)
 }
 
-/// A change in the words of the audit log.
-fn describe(change: &KeyChange) -> String {
-    let or_none = |count: Option<u64>| count.map_or("none".to_owned(), |count| count.to_string());
-    let mut words = Vec::new();
-    words.extend(change.spending_cap.map(|cap| match cap {
-        Some(cap) => format!("cap {cap}"),
-        None => "unlimited quota".to_owned(),
-    }));
-    words.extend(change.reset.map(|reset| format!("reset {}", reset.word())));
-    words.extend(change.models.as_ref().map(|models| match models {
-        Some(globs) => format!("models {}", globs.join(" ")),
-        None => "models all".to_owned(),
-    }));
-    words.extend(
-        change
-            .requests_per_minute
-            .map(|count| format!("rpm {}", or_none(count))),
-    );
-    words.extend(
-        change
-            .tokens_per_minute
-            .map(|count| format!("tpm {}", or_none(count))),
-    );
-    words.extend(
-        change
-            .concurrency
-            .map(|count| format!("concurrency {}", or_none(count))),
-    );
-    words.extend(change.expires.map(|expires| match expires {
-        Some(expires) => format!("expires {}", crate::console::views::Moment(expires).day()),
-        None => "expires never".to_owned(),
-    }));
-    words.join(", ")
-}
-
 async fn view(call: &ConsoleCall, key: StoredKey) -> Result<KeyView, Refusal> {
     let used = usage(call, &key.id).await?;
     Ok(KeyView::new(key, used, now()))
@@ -284,8 +249,8 @@ async fn spending(
     Ok(spent.await?)
 }
 
-/// What this gateway holds for requests in flight.
-fn held(call: &ConsoleCall, id: &str) -> Money {
+/// What this gateway holds for requests in flight, of a key or an account.
+pub(super) fn held(call: &ConsoleCall, id: &str) -> Money {
     let runtime = call.console.runtime.as_ref();
     let account = runtime.and_then(|runtime| runtime.state.find_account(id));
     account.map_or(Money::ZERO, |account| account.reserved())

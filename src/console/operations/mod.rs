@@ -1,6 +1,8 @@
 //! What can be done in the console. Every operation checks its actor itself; routes are not trusted to have done it.
 
+pub mod accounts;
 mod attempt;
+pub mod audit;
 pub mod catalog;
 pub mod config_keys;
 pub mod identities;
@@ -9,6 +11,7 @@ pub mod input;
 pub mod inspect;
 pub mod invitations;
 pub mod keys;
+pub mod loaded_config;
 mod mail;
 pub mod people;
 pub mod play;
@@ -17,6 +20,7 @@ pub mod second_factor;
 pub mod session;
 pub mod sign_up;
 pub mod translate;
+pub mod upstreams;
 pub mod usage;
 pub mod verification;
 

@@ -91,8 +91,10 @@ pub async fn current(call: &ConsoleCall) -> Result<PersonView, Refusal> {
 /// Ends the session of the call.
 pub async fn sign_out(call: &ConsoleCall) -> Result<(), Refusal> {
     let signed_in = call.signed_in()?;
-    let (person, session) = (&signed_in.person.id, &signed_in.session.id);
-    call.console.store.delete_session(person, session).await?;
+    let (person, session) = (&signed_in.person, &signed_in.session.id);
+    let entry = call.audit("session.end", &person.handle, String::new());
+    let store = &call.console.store;
+    store.delete_session(&person.id, session, &entry).await?;
     Ok(())
 }
 
@@ -123,8 +125,10 @@ pub async fn list_sessions(call: &ConsoleCall) -> Result<Vec<SessionView>, Refus
 
 /// Ends one of one's own sessions.
 pub async fn end_session(call: &ConsoleCall, id: &str) -> Result<(), Refusal> {
-    let person = &call.signed_in()?.person.id;
-    match call.console.store.delete_session(person, id).await? {
+    let person = &call.signed_in()?.person;
+    let entry = call.audit("session.end", &person.handle, String::new());
+    let store = &call.console.store;
+    match store.delete_session(&person.id, id, &entry).await? {
         true => Ok(()),
         false => Err(Refusal::NotFound),
     }

@@ -3,12 +3,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::accounts::AccountEdit;
+use super::audit::AuditInput;
 use super::people::{PersonEdit, PersonInput};
 use super::play::PlayInput;
 use super::usage::{RequestsInput, UsageInput};
 use super::{
-    catalog, config_keys, identities, identity, inspect, invitations, keys, people, play, reset,
-    second_factor, session, sign_up, translate, usage, verification,
+    accounts, audit, catalog, config_keys, identities, identity, inspect, invitations, keys,
+    loaded_config, people, play, reset, second_factor, session, sign_up, translate, upstreams,
+    usage, verification,
 };
 use crate::config;
 use crate::console::actor::{Actor, ConsoleCall, SignedIn, Via, now};
@@ -235,6 +238,10 @@ invitations::find_invitation  -     link_over      link_over      link_over     
 invitations::accept           -     link_over      link_over      link_over      link_over      link_over
 keys::list_accounts           -     sign_in_needed ok             ok             ok             ok
 config_keys::list_config_keys -     sign_in_needed forbidden      forbidden      ok             ok
+accounts::get_account         own   sign_in_needed ok             ok             ok             ok
+accounts::get_account         other sign_in_needed not_found      not_found      ok             ok
+accounts::change_account      own   sign_in_needed forbidden      forbidden      ok             ok
+accounts::change_account      other sign_in_needed forbidden      forbidden      ok             ok
 keys::list_keys               own   sign_in_needed ok             ok             ok             ok
 keys::list_keys               other sign_in_needed not_found      not_found      ok             ok
 keys::get_key                 own   sign_in_needed ok             ok             ok             ok
@@ -262,6 +269,9 @@ inspect::get_capture          other sign_in_needed not_found      not_found     
 play::list_options            -     sign_in_needed ok             ok             ok             sign_in_needed
 play::play                    own   sign_in_needed forbidden      play_unavailable play_unavailable sign_in_needed
 play::play                    other sign_in_needed not_found      not_found      forbidden      sign_in_needed
+audit::list_changes           -     sign_in_needed forbidden      forbidden      ok             ok
+upstreams::list_upstreams     -     sign_in_needed forbidden      forbidden      ok             ok
+loaded_config::get_config     -     sign_in_needed forbidden      forbidden      not_found      not_found
 catalog::list_models          -     sign_in_needed ok             ok             ok             ok
 translate::translate          -     ok             ok             ok             ok             ok
 usage::get_usage              own   sign_in_needed ok             ok             ok             ok
@@ -369,6 +379,10 @@ async fn attempt(scene: &Scene, operation: &str, call: &ConsoleCall, owner: &str
         }
         "keys::list_accounts" => word(keys::list_accounts(call).await),
         "config_keys::list_config_keys" => word(config_keys::list_config_keys(call).await),
+        "accounts::get_account" => word(accounts::get_account(call, owner).await),
+        "accounts::change_account" => {
+            word(accounts::change_account(call, owner, AccountEdit::default()).await)
+        }
         "keys::list_keys" => word(keys::list_keys(call, owner).await),
         "keys::get_key" => word(keys::get_key(call, &scene.key(owner).await).await),
         "keys::create_key" => {
@@ -412,6 +426,9 @@ async fn attempt(scene: &Scene, operation: &str, call: &ConsoleCall, owner: &str
             };
             word(play::play(call, &input).await)
         }
+        "audit::list_changes" => word(audit::list_changes(call, &AuditInput::default()).await),
+        "upstreams::list_upstreams" => word(upstreams::list_upstreams(call).await),
+        "loaded_config::get_config" => word(loaded_config::get_config(call).await),
         "catalog::list_models" => {
             word(catalog::list_models(call, &catalog::ModelsInput::default()).await)
         }
@@ -601,6 +618,20 @@ async fn unlimited_quota_and_roles_need_a_password_that_was_entered_lately() {
         word(keys::create_key(&call, "admin", "a", KeyChange::default()).await),
         "ok"
     );
+}
+
+#[test]
+fn nothing_changes_a_line_of_the_audit_log() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/store");
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let text = std::fs::read_to_string(&path).unwrap_or_default();
+        for statement in ["UPDATE audit", "DELETE FROM audit", "INTO audit"] {
+            let is_append = path.ends_with("audit.rs") && statement == "INTO audit";
+            let found = text.contains(statement);
+            assert_eq!(found, is_append, "{}: {statement}", path.display());
+        }
+    }
 }
 
 #[tokio::test]

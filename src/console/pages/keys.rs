@@ -9,10 +9,12 @@ use serde::Deserialize;
 
 use super::forms::KeyForm;
 use super::visit::{Page, Visit, render, status_of};
-use crate::console::operations::{inspect, keys};
+use crate::console::operations::{accounts, inspect, keys};
 use crate::console::refusal::Refusal;
 use crate::console::texts::fill;
-use crate::console::views::{AccountView, InspectionView, KeyView, KeyWithSecret};
+use crate::console::views::{
+    AccountSpendingView, AccountView, InspectionView, KeyView, KeyWithSecret,
+};
 
 const SECTION: &str = "keys";
 
@@ -23,6 +25,7 @@ struct KeysPage {
     title: String,
     name: String,
     accounts: Vec<AccountView>,
+    account: AccountSpendingView,
     keys: Vec<KeyView>,
     may_write: bool,
     new_path: String,
@@ -91,9 +94,10 @@ async fn show_list(visit: Visit, account: String) -> Response {
     let found = async {
         let keys = keys::list_keys(&visit.call, &account).await?;
         let accounts = keys::list_accounts(&visit.call).await?;
-        Ok::<_, Refusal>((keys, accounts))
+        let spending = accounts::get_account(&visit.call, &account).await?;
+        Ok::<_, Refusal>((keys, accounts, spending))
     };
-    let (keys, accounts) = match found.await {
+    let (keys, accounts, spending) = match found.await {
         Ok(found) => found,
         Err(refusal) => return visit.refuse(&refusal),
     };
@@ -109,6 +113,7 @@ async fn show_list(visit: Visit, account: String) -> Response {
         page,
         name: account,
         accounts,
+        account: spending,
         keys,
         may_write,
     };

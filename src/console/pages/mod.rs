@@ -1,5 +1,8 @@
 //! The pages: plain HTML with forms that work without JavaScript. They only call operations and render their views.
 
+mod accounts;
+mod administration;
+mod audit;
 mod charts;
 mod config_keys;
 mod csv;
@@ -82,11 +85,6 @@ pub fn routes() -> Router<Arc<Console>> {
         .route("/usage.csv", get(usage::download))
         .route("/requests", get(requests::list))
         .route("/requests/{id}", get(requests::show))
-        .route("/people", get(people::list))
-        .route("/people/invite", post(people::invite))
-        .route("/people/invitations/{id}/withdraw", post(people::withdraw))
-        .route("/people/{id}", get(people::show).post(people::change))
-        .route("/people/{id}/link", post(people::create_link))
         .route("/me", get(me::show).post(me::change))
         .route("/me/password", post(me::change_password))
         .route("/me/verification", post(mail::request_verification))
@@ -101,13 +99,28 @@ pub fn routes() -> Router<Arc<Console>> {
             "/me/recovery-codes",
             post(second_factor::replace_recovery_codes),
         )
+        .merge(administration_routes())
+        .merge(inspector_routes())
+        .merge(public_routes())
+        .fallback(get(sign_in::not_found))
+}
+
+/// Pages for administrators.
+fn administration_routes() -> Router<Arc<Console>> {
+    Router::new()
+        .route("/people", get(people::list))
+        .route("/people/invite", post(people::invite))
+        .route("/people/invitations/{id}/withdraw", post(people::withdraw))
+        .route("/people/{id}", get(people::show).post(people::change))
+        .route("/people/{id}/link", post(people::create_link))
+        .route("/audit", get(audit::list))
+        .route("/upstreams", get(administration::list_upstreams))
+        .route("/config", get(administration::show_config))
+        .route("/accounts/{account}/cap", post(accounts::set_cap))
         .route(
             "/people/{id}/second-factor/remove",
             post(second_factor::remove),
         )
-        .merge(inspector_routes())
-        .merge(public_routes())
-        .fallback(get(sign_in::not_found))
 }
 
 /// What requests became, and requests that the console makes itself.

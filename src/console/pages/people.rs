@@ -6,16 +6,17 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use serde::Deserialize;
 
+use super::accounts::CapForm;
 use super::visit::{Page, Visit, render, status_of};
 use crate::config::SignUp;
-use crate::console::operations::invitations;
 use crate::console::operations::people::{self, PersonEdit};
+use crate::console::operations::{accounts, invitations};
 use crate::console::refusal::{InputProblem, Refusal};
 use crate::console::texts::fill;
-use crate::console::views::{InvitationView, LinkView, PersonView};
+use crate::console::views::{AccountSpendingView, InvitationView, LinkView, PersonView};
 use crate::store::PersonRole;
 
-const SECTION: &str = "people";
+pub const SECTION: &str = "people";
 
 #[derive(Template)]
 #[template(path = "people.html")]
@@ -33,6 +34,8 @@ struct PeoplePage {
 struct PersonPage {
     page: Page,
     person: PersonView,
+    account: AccountSpendingView,
+    cap_form: CapForm,
 }
 
 #[derive(Template)]
@@ -122,8 +125,13 @@ pub async fn show(visit: Visit, Path(id): Path<String>) -> Response {
 }
 
 async fn person_page(visit: Visit, id: &str, problem: Option<&Refusal>) -> Response {
-    let person = match people::get_person(&visit.call, id).await {
-        Ok(person) => person,
+    let found = async {
+        let person = people::get_person(&visit.call, id).await?;
+        let account = accounts::get_account(&visit.call, &person.handle).await?;
+        Ok::<_, Refusal>((person, account))
+    };
+    let (person, account) = match found.await {
+        Ok(found) => found,
         Err(refusal) => return visit.refuse(&refusal),
     };
     let page = visit.page.in_section(SECTION);
@@ -132,7 +140,13 @@ async fn person_page(visit: Visit, id: &str, problem: Option<&Refusal>) -> Respo
         None => page,
     };
     let status = problem.map_or(StatusCode::OK, status_of);
-    render(&PersonPage { page, person }, status)
+    let template = PersonPage {
+        page,
+        cap_form: CapForm::of(&account, format!("/people/{id}")),
+        person,
+        account,
+    };
+    render(&template, status)
 }
 
 #[derive(Deserialize)]

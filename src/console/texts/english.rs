@@ -223,6 +223,8 @@ pub static ENGLISH: Texts = Texts {
     catalog: super::catalog::ENGLISH,
     inspect: super::inspect::ENGLISH,
     play: super::play::ENGLISH,
+    account: super::accounts::ENGLISH,
+    admin: super::admin::ENGLISH,
     refusals: RefusalTexts {
         sign_in_needed: "Sign in first.",
         wrong_login: "No account has this login with this password. Check both and try again.",

@@ -1,5 +1,7 @@
 //! The texts that every language has.
 
+use super::accounts::AccountTexts;
+use super::admin::AdminTexts;
 use super::catalog::CatalogTexts;
 use super::explorer::ExplorerTexts;
 use super::inspect::InspectTexts;
@@ -234,6 +236,8 @@ pub struct Texts {
     pub catalog: CatalogTexts,
     pub inspect: InspectTexts,
     pub play: PlayTexts,
+    pub account: AccountTexts,
+    pub admin: AdminTexts,
     pub refusals: RefusalTexts,
 }
 

@@ -1,5 +1,7 @@
 //! The texts of the console, complete in every language: a text that is missing does not compile.
 
+mod accounts;
+mod admin;
 mod catalog;
 mod chinese;
 mod english;
@@ -124,6 +126,7 @@ impl Texts {
             InputProblem::CapAboveMax(most) => return fill(texts.cap_above_max, most),
             InputProblem::Reset => texts.reset,
             InputProblem::ResetWithoutCap => texts.reset_without_cap,
+            InputProblem::AccountWithoutOwner => self.account.without_owner,
             InputProblem::Models => texts.models,
             InputProblem::Count(field) => {
                 let name = match *field {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::journal::Journal;
 use crate::metrics::Metrics;
 use crate::model::Money;
-use crate::runtime::Reservation;
+use crate::runtime::KeyReservation;
 use crate::translate::{BodyEstimate, MeasuredUsage};
 
 /// The longest response where time has a price, and nothing ends an attempt sooner.
@@ -14,7 +14,7 @@ pub(in crate::proxy) const RESERVED_TIME: Duration = Duration::from_secs(60);
 
 /// What the request may cost and has cost.
 pub(in crate::proxy) struct BillingState {
-    reservation: Option<Reservation>,
+    reservation: Option<KeyReservation>,
     /// The bytes of a translated body beyond the client's that are reserved for too.
     reserved_growth: u64,
     /// What the body was found to hold when its cost was reserved.
@@ -86,7 +86,7 @@ impl BillingState {
         }
     }
 
-    pub(in crate::proxy) fn set_reservation(&mut self, reservation: Option<Reservation>) {
+    pub(in crate::proxy) fn set_reservation(&mut self, reservation: Option<KeyReservation>) {
         self.reservation = reservation;
     }
 
@@ -96,7 +96,7 @@ impl BillingState {
 
     /// What is reserved for the request.
     pub(in crate::proxy) fn reserved(&self) -> Option<Money> {
-        self.reservation.as_ref().map(Reservation::amount)
+        self.reservation.as_ref().map(KeyReservation::amount)
     }
 
     pub(in crate::proxy) const fn reserved_growth(&self) -> u64 {
@@ -109,14 +109,14 @@ impl BillingState {
     }
 
     /// Adds to what is reserved.
-    pub(in crate::proxy) fn add_reservation(&mut self, more: Reservation) {
+    pub(in crate::proxy) fn add_reservation(&mut self, more: KeyReservation) {
         match &mut self.reservation {
             Some(reservation) => reservation.add(more),
             none => *none = Some(more),
         }
     }
 
-    pub(in crate::proxy) fn take_reservation(&mut self) -> Option<Reservation> {
+    pub(in crate::proxy) fn take_reservation(&mut self) -> Option<KeyReservation> {
         self.reservation.take()
     }
 

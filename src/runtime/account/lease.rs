@@ -209,12 +209,17 @@ impl Account {
             .is_some_and(|lease| lease.of.is_some())
     }
 
-    /// Notes that the store has recorded a cost of this process.
+    /// Notes that the store has recorded a cost of this process, here and in the account of the key's owner.
     pub fn mark_recorded(&self, cost: Money, at: Timestamp, now: Timestamp) {
         let mut ledger = self.ledger();
         ledger.roll_over(now);
-        let cost = ledger.in_current_periods(cost, at);
-        ledger.recorded += cost;
+        let in_periods = ledger.in_current_periods(cost, at);
+        ledger.recorded += in_periods;
+        let owner = ledger.owner.clone();
+        drop(ledger);
+        if let Some(owner) = owner {
+            owner.mark_recorded(cost, at, now);
+        }
     }
 
     /// What other processes had leased of the cap at the last grant; `None`: the store could not be reached.

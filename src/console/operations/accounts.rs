@@ -1,0 +1,70 @@
+//! Accounts of people and teams: what all keys of one may spend together.
+
+use jiff::Timestamp;
+
+use super::keys::held;
+use crate::config::Reset;
+use crate::console::actor::ConsoleCall;
+use crate::console::refusal::{InputProblem, Refusal};
+use crate::console::views::AccountSpendingView;
+use crate::model::Money;
+use crate::store::AccountSummary;
+
+/// A change of an account; `None`: unchanged, `Some(None)`: Unlimited Quota.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AccountEdit {
+    pub spending_cap: Option<Option<Money>>,
+    pub reset: Option<Reset>,
+}
+
+/// An account with what its keys have spent together, for everybody who belongs to it.
+pub async fn get_account(call: &ConsoleCall, name: &str) -> Result<AccountSpendingView, Refusal> {
+    call.check_may_read(name).await?;
+    let account = find(call, name).await?;
+    view(call, account).await
+}
+
+/// Sets the cap of an account, which holds above those of its keys.
+pub async fn change_account(
+    call: &ConsoleCall,
+    name: &str,
+    edit: AccountEdit,
+) -> Result<AccountSpendingView, Refusal> {
+    call.check_admin()?;
+    call.check_stepped_up()?;
+    let account = find(call, name).await?;
+    if !account.has_owner() {
+        return Err(InputProblem::AccountWithoutOwner.into());
+    }
+    let cap = edit.spending_cap.unwrap_or(account.spending_cap);
+    let reset = match (cap, edit.reset) {
+        (None, Some(Reset::Daily | Reset::Monthly)) => {
+            return Err(InputProblem::ResetWithoutCap.into());
+        }
+        (None, _) => Reset::Never,
+        (Some(_), reset) => reset.unwrap_or(account.reset),
+    };
+    let change = match cap {
+        Some(cap) => format!("cap {cap}, reset {}", reset.word()),
+        None => "unlimited quota".to_owned(),
+    };
+    let entry = call.audit("account.change", name, change);
+    let store = &call.console.store;
+    store
+        .set_account_cap(&account.id, cap, reset, &entry)
+        .await?;
+    view(call, find(call, name).await?).await
+}
+
+async fn find(call: &ConsoleCall, name: &str) -> Result<AccountSummary, Refusal> {
+    let account = call.console.store.account(name).await?;
+    account.ok_or(Refusal::NotFound)
+}
+
+async fn view(call: &ConsoleCall, account: AccountSummary) -> Result<AccountSpendingView, Refusal> {
+    // The end of time as the start: nothing is subtracted.
+    let (began, now) = (Timestamp::MAX, Timestamp::now());
+    let spent = call.console.store.account_spending(&account.id, began, now);
+    let (spent, held) = (spent.await?, held(call, &account.id));
+    Ok(AccountSpendingView::new(account, spent, held, now))
+}
