@@ -101,14 +101,14 @@ impl RuntimeState {
         self.accounts.get(id.to_owned())
     }
 
-    /// What tells the requests of a key whether they are inspected.
-    pub fn inspection_switch(&self, key_id: &str) -> Arc<InspectionSwitch> {
-        self.inspection_switches.get(key_id.to_owned())
-    }
-
     /// The same, if there is one.
     pub fn find_account(&self, id: &str) -> Option<Arc<Account>> {
         self.accounts.find(id)
+    }
+
+    /// What tells the requests of a key whether they are inspected.
+    pub fn inspection_switch(&self, key_id: &str) -> Arc<InspectionSwitch> {
+        self.inspection_switches.get(key_id.to_owned())
     }
 
     /// The memory of one more body, of a request of this owner.
