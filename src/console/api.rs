@@ -1,6 +1,7 @@
 //! The JSON API under `/api/v1`: inputs from JSON, views to JSON, refusals with a code.
 
 mod catalog;
+mod home;
 mod identity;
 mod keys;
 mod people;
@@ -71,6 +72,7 @@ pub fn routes() -> (Router<Arc<Console>>, OpenApi) {
         .routes(routes!(usage::get_usage))
         .routes(routes!(usage::list_requests))
         .routes(routes!(usage::get_request))
+        .routes(routes!(home::get_home))
         .routes(routes!(catalog::list_models))
         .merge(
             OpenApiRouter::new()

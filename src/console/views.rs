@@ -1,6 +1,7 @@
 //! What operations return: serialised by the API, rendered by the pages.
 
 mod catalog;
+mod home;
 mod identity;
 mod marked_text;
 mod request;
@@ -9,6 +10,7 @@ mod usage;
 mod values;
 
 pub use catalog::{ClientLossesView, ModelView, ModelsView, PriceView};
+pub use home::{ErrorCountView, HomeView, SnippetView, TodayView};
 pub use identity::{IdentityView, ProviderView, WelcomeView};
 pub use marked_text::{Mark, MarkedText, clipped};
 pub use request::{BillLineView, Difference, RequestLineView, RequestView, RequestsView};

@@ -9,7 +9,7 @@ use std::time::Instant;
 use super::body_memory::{BodyMemory, BodyMemoryShare};
 use super::credential::{FetchedCredential, FetchedCredentials};
 use super::places::{GlobalPermit, Places};
-use super::{Account, DiscoveredModels, Health, KeyLimiter, OwnerShare, UpstreamLoad};
+use super::{Account, DiscoveredModels, Health, KeyErrors, KeyLimiter, OwnerShare, UpstreamLoad};
 use crate::config::CredentialSource;
 
 #[derive(Default)]
@@ -21,6 +21,8 @@ pub struct RuntimeState {
     /// Of all clients without a key.
     keyless: Arc<OwnerShare>,
     accounts: StateMap<String, Account>,
+    /// Of the present day.
+    pub key_errors: KeyErrors,
     credentials: FetchedCredentials,
     discovered: StateMap<String, DiscoveredModels>,
     places: Arc<Places>,

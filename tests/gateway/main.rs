@@ -16,6 +16,7 @@ mod console;
 mod console_attempts;
 mod console_catalog;
 mod console_explorer;
+mod console_home;
 mod console_identity;
 mod console_mail;
 mod console_second_factor;

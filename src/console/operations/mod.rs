@@ -3,6 +3,7 @@
 mod attempt;
 pub mod catalog;
 pub mod config_keys;
+pub mod home;
 pub mod identities;
 pub mod identity;
 pub mod input;
@@ -14,6 +15,7 @@ pub mod reset;
 pub mod second_factor;
 pub mod session;
 pub mod sign_up;
+mod snippets;
 pub mod translate;
 pub mod usage;
 pub mod verification;

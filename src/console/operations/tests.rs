@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::people::{PersonEdit, PersonInput};
 use super::usage::{RequestsInput, UsageInput};
 use super::{
-    catalog, config_keys, identities, identity, invitations, keys, people, reset, second_factor,
-    session, sign_up, translate, usage, verification,
+    catalog, config_keys, home, identities, identity, invitations, keys, people, reset,
+    second_factor, session, sign_up, translate, usage, verification,
 };
 use crate::config;
 use crate::console::actor::{Actor, ConsoleCall, SignedIn, Via, now};
@@ -227,6 +227,7 @@ keys::rotate_key              own   sign_in_needed forbidden      ok            
 keys::rotate_key              other sign_in_needed not_found      not_found      ok             ok
 keys::revoke_key              own   sign_in_needed forbidden      ok             ok             ok
 keys::revoke_key              other sign_in_needed not_found      not_found      ok             ok
+home::get_home                -     sign_in_needed ok             ok             ok             sign_in_needed
 catalog::list_models          -     sign_in_needed ok             ok             ok             ok
 translate::translate          -     ok             ok             ok             ok             ok
 usage::get_usage              own   sign_in_needed ok             ok             ok             ok
@@ -345,6 +346,7 @@ async fn attempt(scene: &Scene, operation: &str, call: &ConsoleCall, owner: &str
         }
         "keys::rotate_key" => word(keys::rotate_key(call, &scene.key(owner).await, 0).await),
         "keys::revoke_key" => word(keys::revoke_key(call, &scene.key(owner).await).await),
+        "home::get_home" => word(home::get_home(call, &home::HomeInput::default()).await),
         "catalog::list_models" => {
             word(catalog::list_models(call, &catalog::ModelsInput::default()).await)
         }

@@ -2,6 +2,7 @@
 
 use super::catalog::CatalogTexts;
 use super::explorer::ExplorerTexts;
+use super::home::HomeTexts;
 use super::usage::UsageTexts;
 
 /// All texts of one language. `{}` stands for a value.
@@ -229,6 +230,7 @@ pub struct Texts {
 
     pub usage: UsageTexts,
     pub explorer: ExplorerTexts,
+    pub home: HomeTexts,
     pub catalog: CatalogTexts,
     pub refusals: RefusalTexts,
 }
