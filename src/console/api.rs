@@ -3,6 +3,7 @@
 mod accounts;
 mod administration;
 mod catalog;
+mod home;
 mod identity;
 mod inspect;
 mod keys;
@@ -85,6 +86,7 @@ pub fn routes() -> (Router<Arc<Console>>, OpenApi) {
         .routes(routes!(administration::list_changes))
         .routes(routes!(administration::list_upstreams))
         .routes(routes!(administration::get_config))
+        .routes(routes!(home::get_home))
         .routes(routes!(catalog::list_models))
         .merge(
             OpenApiRouter::new()

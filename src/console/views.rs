@@ -3,6 +3,7 @@
 mod account;
 mod audit;
 mod catalog;
+mod home;
 mod identity;
 mod inspection;
 mod loaded_config;
@@ -17,6 +18,7 @@ mod values;
 pub use account::{AccountSpendingView, AccountView};
 pub use audit::{AuditLineView, AuditView};
 pub use catalog::{ClientLossesView, ModelView, ModelsView, PriceView};
+pub use home::{ErrorCountView, HomeView, SnippetView, TodayView};
 pub use identity::{IdentityView, ProviderView, WelcomeView};
 pub use inspection::{CaptureView, InspectionView, MessageView, TimelineEventView};
 pub use loaded_config::LoadedConfigView;

@@ -265,7 +265,7 @@ impl ConversationContext {
         store: Option<&ConversationStore>,
         scope: ConversationScope<'_>,
         translator: &mut ResponseTranslator,
-        upstream: Option<Format>,
+        attempt: Option<&Attempt>,
     ) {
         if let Some(signatures) = translator.take_signatures() {
             conversations.insert_signed_parts(scope.owner, &signatures);
@@ -279,8 +279,10 @@ impl ConversationContext {
                 store.store(scope.owner, &id, &turn, codec);
             }
             conversations.insert(scope.owner, &id, &turn);
-            // The items have the ids that the upstream gave them.
-            if upstream == Some(scope.format) {
+            // Response and items have the ids that the upstream gave them.
+            let upstream = attempt.map(|attempt| &attempt.upstream);
+            if let Some(upstream) = upstream.filter(|upstream| upstream.format == scope.format) {
+                conversations.insert_given(scope.owner, &id, upstream.id_origin);
                 for (item_id, _) in codec.items_by_id(&turn.response) {
                     conversations.insert_item(scope.owner, &item_id, &id);
                 }

@@ -46,7 +46,7 @@ pub(super) fn find_foreign(
             given.note(known, true, || mention.missing());
             continue;
         }
-        // What the gateway has stored has ids of its own, which no upstream knows.
+        // What the gateway has made of responses of other formats has ids of its own, which no upstream knows.
         if response.is_some_and(|id| conversations.has_turn(scope.owner, id)) {
             continue;
         }

@@ -241,6 +241,7 @@ impl ProxyHttp for Gateway {
     async fn logging(&self, session: &mut Session, _e: Option<&Error>, ctx: &mut Self::CTX) {
         ctx.trace("logging");
         let cost = settlement::settle(ctx);
+        self.count_error(ctx);
         if let Some(log) = &self.access_log {
             log.write(session, ctx, cost);
         }

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 
 use super::billing::{cost, milliseconds};
 use super::context::{RequestContext, RequestCost};
+use super::gateway::Gateway;
 use super::loss_paths::short_loss_paths;
 use crate::formats::HeaderFields;
 use crate::metrics::ServedRequest;
@@ -16,6 +17,16 @@ use crate::translate::RequestSummary;
 
 const COST: HeaderName = HeaderName::from_static("x-omniglot-cost");
 pub(super) const ESTIMATED: HeaderName = HeaderName::from_static("x-omniglot-estimated");
+
+impl Gateway {
+    /// Counts the error of a request for whoever has its key.
+    pub(super) fn count_error(&self, ctx: &RequestContext) {
+        if let (Some(key), Some(kind)) = (ctx.client.key(), ctx.error_kind()) {
+            let errors = &self.runtime.state.key_errors;
+            errors.count(&key.id, kind, Timestamp::now());
+        }
+    }
+}
 
 /// A chunk is about to go out. With the last one, or with the one that readers stop at, the cost is
 /// final: nothing that comes later can change it.

@@ -170,9 +170,9 @@ impl Gateway {
         let (conversations, scope) = (&self.runtime.conversations, ctx.conversation_scope());
         let store = self.conversation_store.as_deref();
         let conversation = &ctx.route.conversation;
-        let upstream = ctx.route.current().map(|attempt| attempt.upstream.format);
-        conversation.store(conversations, store, scope, &mut translator, upstream);
-        if let Some(attempt) = ctx.route.current() {
+        let attempt = ctx.route.current();
+        conversation.store(conversations, store, scope, &mut translator, attempt);
+        if let Some(attempt) = attempt {
             let observer = translator.observer();
             conversation.note_kept_upstream(conversations, store, scope, attempt, observer);
         }

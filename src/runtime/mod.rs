@@ -12,6 +12,7 @@ mod health;
 mod id_origin;
 mod inspection;
 mod key;
+mod key_errors;
 mod key_limiter;
 mod key_reservation;
 mod owner_share;
@@ -48,6 +49,7 @@ pub use inspection::{
     Inspection, InspectionScope, InspectionSwitch, Inspector, PANE_LIMIT, TimelineEvent,
 };
 pub use key::{CappedAccount, Key, KeyOwner, OwnerSettings, config_key_id, key_hash};
+pub use key_errors::KeyErrors;
 pub use key_limiter::{KeyLimiter, KeyPermit, LimitReached};
 pub use key_reservation::KeyReservation;
 pub use owner_share::{LeftPermit, OwnerShare};

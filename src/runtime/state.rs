@@ -10,8 +10,8 @@ use super::body_memory::{BodyMemory, BodyMemoryShare};
 use super::credential::{FetchedCredential, FetchedCredentials};
 use super::places::{GlobalPermit, Places};
 use super::{
-    Account, DiscoveredModels, Health, InspectionSwitch, Inspector, KeyLimiter, OwnerShare,
-    UpstreamLoad,
+    Account, DiscoveredModels, Health, InspectionSwitch, Inspector, KeyErrors, KeyLimiter,
+    OwnerShare, UpstreamLoad,
 };
 use crate::config::CredentialSource;
 
@@ -26,6 +26,8 @@ pub struct RuntimeState {
     accounts: StateMap<String, Account>,
     inspection_switches: StateMap<String, InspectionSwitch>,
     pub inspector: Inspector,
+    /// Of the present day.
+    pub key_errors: KeyErrors,
     credentials: FetchedCredentials,
     discovered: StateMap<String, DiscoveredModels>,
     places: Arc<Places>,

@@ -75,7 +75,9 @@ await page.goto(link);
 await look("setup");
 await page.fill('input[name="password"]', password);
 await page.click("main button.primary");
-assert.equal(page.url(), `${base}/keys`);
+assert.equal(page.url(), `${base}/`);
+await look("home-empty");
+await page.goto(`${base}/keys`);
 await look("no-keys");
 assert.equal((await page.goto(link)).status(), 410);
 
@@ -104,6 +106,16 @@ for (let number = 0; number < 8; number++) assert.equal(await ask(secret, "/v1/i
 for (let number = 0; number < 4; number++) await ask(limited, "/v1/images/generations", picture);
 assert.equal(await ask(limited, "/v1/messages", { model: "demo-messages", max_tokens: 9, messages: [] }), 403);
 await page.waitForTimeout(2000);
+await page.goto(`${base}/`);
+await look("home");
+assert(await page.isVisible('.errors code'), "the refused request is among the errors");
+await page.selectOption('select[name="model"]', "demo-messages");
+await page.click('#clients form button');
+await page.click('summary:has-text("Codex")');
+await page.click('button[data-copy="snippet-codex"]');
+const copied = await page.evaluate(() => navigator.clipboard.readText());
+assert(copied.includes('model = "demo-messages"') && copied.includes(`base_url = "${gateway}/v1"`));
+await look("home-codex");
 await page.goto(`${base}/keys`);
 await look("keys");
 await page.click('a:text("nightly batch")');
@@ -263,7 +275,9 @@ await plain.screenshot({ path: `${folder}/wrong-login.png` });
 await plain.fill('input[name="login"]', "Grace@Example.com");
 await plain.fill('input[name="password"]', password);
 await plain.click("main button.primary");
-assert.equal(plain.url(), `${base}/keys`);
+assert.equal(plain.url(), `${base}/`);
+assert(await plain.isVisible('#snippet-curl'), "the first snippet needs no script");
+await plain.goto(`${base}/keys`);
 
 // Another language and theme, without a script.
 await plain.click("details.menu summary");
@@ -273,6 +287,8 @@ await plain.click('form[action="/preferences"] button');
 assert.equal(await plain.textContent("h1"), "密钥");
 assert.equal(await plain.getAttribute("html", "data-theme"), "dark");
 await plain.screenshot({ path: `${folder}/keys-chinese-dark.png` });
+await plain.goto(`${base}/`);
+await plain.screenshot({ path: `${folder}/home-chinese-dark.png`, fullPage: true });
 await plain.goto(`${base}/usage`);
 await plain.screenshot({ path: `${folder}/usage-chinese-dark.png`, fullPage: true });
 await plain.goto(`${base}/requests`);

@@ -240,8 +240,8 @@ async fn hold_upload(gateway: &Gateway, in_flight: usize) -> TcpStream {
 /// goes on.
 #[tokio::test]
 async fn busy_connections_of_one_key_make_room_unless_an_upstream_answers() {
-    let mock = Mock::start();
     for limit in LIMITS {
+        let mock = Mock::start();
         let gateway = start(&mock, &format!("timeouts: {{header: 1h}}, {limit}"));
         let mut answered = hold_stream(&gateway).await;
         let mut held = [

@@ -19,6 +19,7 @@ mod console_attempts;
 mod console_audit;
 mod console_catalog;
 mod console_explorer;
+mod console_home;
 mod console_identity;
 mod console_inspect;
 mod console_mail;

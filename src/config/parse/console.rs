@@ -37,6 +37,8 @@ pub fn parse(
     names.console = listen.as_ref().map(|(listen, _)| listen.clone());
     let public_url = table.take("public_url");
     let public_url = public_url.and_then(|field| reader.value(field, values::public_url));
+    let gateway_url = table.take("gateway_url");
+    let gateway_url = gateway_url.and_then(|field| reader.value(field, values::public_url));
     let sign_up = table.take("sign_up");
     let sign_up_position = sign_up.map_or(position, |field| field.node.position);
     let sign_up = sign_up.and_then(|field| parse_sign_up(reader, field));
@@ -86,6 +88,7 @@ pub fn parse(
             (None, Some(_)) => format!("https://{}", listen.value),
             (None, None) => format!("http://{}", listen.value),
         },
+        gateway_url: gateway_url.map(|url| url.value),
         listen: Listen {
             addr: listen.value,
             tls,

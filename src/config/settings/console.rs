@@ -11,6 +11,8 @@ pub struct ConsoleConfig {
     pub listen: Listen,
     /// Where browsers reach it; without a slash at its end.
     pub public_url: String,
+    /// Where clients reach the gateway, for the commands that people are shown. Absent: the first of its listeners.
+    pub gateway_url: Option<String>,
     pub sign_up: SignUp,
     /// Who may say in `x-forwarded-for` where a request comes from.
     pub trusted_proxies: Vec<IpNetwork>,

@@ -42,6 +42,13 @@ document.addEventListener("keydown", (event) => {
 
 // Follows an inspection: its requests show up as they come, and change until they have ended.
 const inspection = document.querySelector("[data-inspection]");
+// A moment as the pages of the server write it.
+const isEnglish = document.documentElement.lang === "en";
+const clock = new Intl.DateTimeFormat(isEnglish ? "en-GB" : document.documentElement.lang, {
+  dateStyle: isEnglish ? "medium" : "long", timeStyle: "medium", timeZone: "UTC",
+});
+const moment = (time) => `${clock.format(new Date(time))} UTC`;
+
 if (inspection) {
   const id = inspection.dataset.inspection;
   const field = (parent, name) => parent.querySelector(`[data-field="${name}"]`);
@@ -52,7 +59,7 @@ if (inspection) {
     made.dataset.number = request.number;
     const link = field(made, "link");
     link.href = `/inspections/${id}/${request.number}`;
-    link.textContent = request.time.replace("T", " ").replace("Z", " UTC");
+    link.textContent = moment(request.time);
     field(inspection, "table").querySelector("tbody").append(made);
     return made;
   };

@@ -68,7 +68,7 @@ pub async fn list_models(call: &ConsoleCall, input: &ModelsInput) -> Result<Mode
 }
 
 /// All names on offer. An id with a `*` is no name that a client could ask for.
-fn named_models(snapshot: &Snapshot) -> Vec<(String, Arc<Model>)> {
+pub(super) fn named_models(snapshot: &Snapshot) -> Vec<(String, Arc<Model>)> {
     let listed = snapshot.models.iter();
     let listed = listed.filter(|model| !model.settings.is_pattern());
     let listed = listed.flat_map(|model| {

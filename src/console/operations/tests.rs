@@ -9,7 +9,7 @@ use super::people::{PersonEdit, PersonInput};
 use super::play::PlayInput;
 use super::usage::{RequestsInput, UsageInput};
 use super::{
-    accounts, audit, catalog, config_keys, identities, identity, inspect, invitations, keys,
+    accounts, audit, catalog, config_keys, home, identities, identity, inspect, invitations, keys,
     loaded_config, people, play, reset, second_factor, session, sign_up, translate, upstreams,
     usage, verification,
 };
@@ -272,6 +272,7 @@ play::play                    other sign_in_needed not_found      not_found     
 audit::list_changes           -     sign_in_needed forbidden      forbidden      ok             ok
 upstreams::list_upstreams     -     sign_in_needed forbidden      forbidden      ok             ok
 loaded_config::get_config     -     sign_in_needed forbidden      forbidden      not_found      not_found
+home::get_home                -     sign_in_needed ok             ok             ok             sign_in_needed
 catalog::list_models          -     sign_in_needed ok             ok             ok             ok
 translate::translate          -     ok             ok             ok             ok             ok
 usage::get_usage              own   sign_in_needed ok             ok             ok             ok
@@ -429,6 +430,7 @@ async fn attempt(scene: &Scene, operation: &str, call: &ConsoleCall, owner: &str
         "audit::list_changes" => word(audit::list_changes(call, &AuditInput::default()).await),
         "upstreams::list_upstreams" => word(upstreams::list_upstreams(call).await),
         "loaded_config::get_config" => word(loaded_config::get_config(call).await),
+        "home::get_home" => word(home::get_home(call, &home::HomeInput::default()).await),
         "catalog::list_models" => {
             word(catalog::list_models(call, &catalog::ModelsInput::default()).await)
         }

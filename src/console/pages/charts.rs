@@ -1,6 +1,6 @@
 //! Charts as SVG: bars of days, and shares of a whole. Their numbers stand in tables beneath.
 
-use crate::console::texts::{UsageTexts, count, short_amount};
+use crate::console::texts::{Texts, UsageTexts, count, short_amount};
 use crate::console::views::{NamedUsage, UsageSumView};
 
 /// The place of a day in the chart, and the height of all, in units of the picture.
@@ -91,7 +91,7 @@ pub struct DayChart {
 }
 
 impl DayChart {
-    pub fn new(days: &[NamedUsage], measure: UsageMeasure) -> DayChart {
+    pub fn new(days: &[NamedUsage], measure: UsageMeasure, texts: &Texts) -> DayChart {
         let values = days.iter().map(|day| measure.value(&day.sum));
         let least = match measure {
             UsageMeasure::Cost => 0.0,
@@ -104,13 +104,13 @@ impl DayChart {
                 x: at * DAY_WIDTH + 1,
                 y: format!("{:.2}", HEIGHT - height),
                 height: format!("{height:.2}"),
-                title: format!("{}: {}", day.name, measure.text(&day.sum)),
+                title: format!("{}: {}", texts.date(&day.name), measure.text(&day.sum)),
             }
         });
         let shown = [0, days.len() / 2, days.len().saturating_sub(1)];
         let mut shown: Vec<String> = shown
             .into_iter()
-            .filter_map(|at| days.get(at).map(|day| day.name.clone()))
+            .filter_map(|at| days.get(at).map(|day| texts.date(&day.name)))
             .collect();
         shown.dedup();
         DayChart {
@@ -146,6 +146,7 @@ fn label(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::console::texts::{CHINESE, ENGLISH};
     use crate::model::Money;
     use crate::store::UsageSum;
 
@@ -168,25 +169,25 @@ mod tests {
             day("2026-11-17", "0", 0),
             day("2026-11-18", "0.05", 1),
         ];
-        let chart = DayChart::new(&days, UsageMeasure::Cost);
+        let chart = DayChart::new(&days, UsageMeasure::Cost, &ENGLISH);
         assert_eq!(chart.scale, ["0.4", "0.2"]);
         let heights: Vec<&str> = chart.bars.iter().map(|bar| &*bar.height).collect();
         assert_eq!(heights, ["75.00", "0.00", "12.50"]);
         assert_eq!(chart.bars[0].y, "25.00");
-        assert_eq!(chart.bars[2].title, "2026-11-18: 0.05");
-        assert_eq!(chart.days, ["2026-11-16", "2026-11-17", "2026-11-18"]);
-        let requests = DayChart::new(&days, UsageMeasure::Requests);
+        assert_eq!(chart.bars[2].title, "18 Nov 2026: 0.05");
+        assert_eq!(chart.days, ["16 Nov 2026", "17 Nov 2026", "18 Nov 2026"]);
+        let requests = DayChart::new(&days, UsageMeasure::Requests, &ENGLISH);
         assert_eq!(requests.scale, ["4", "2"]);
         assert_eq!(UsageMeasure::Cost.share(&days[2].sum, &days), "16.67");
     }
 
     #[test]
     fn a_chart_of_nothing_is_one() {
-        let chart = DayChart::new(&[], UsageMeasure::Cost);
+        let chart = DayChart::new(&[], UsageMeasure::Cost, &ENGLISH);
         assert_eq!((chart.width, chart.bars.len()), (0, 0));
-        let chart = DayChart::new(&[day("2026-11-18", "0", 0)], UsageMeasure::Tokens);
+        let chart = DayChart::new(&[day("2026-11-18", "0", 0)], UsageMeasure::Tokens, &CHINESE);
         assert_eq!(chart.scale, ["2", "1"]);
-        assert_eq!(chart.days, ["2026-11-18"]);
+        assert_eq!(chart.days, ["2026年11月18日"]);
     }
 
     #[test]

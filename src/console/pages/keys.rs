@@ -209,7 +209,7 @@ fn show_secret(visit: Visit, created: KeyWithSecret, status: StatusCode) -> Resp
 
 fn previous_text(page: &Page, key: &KeyView) -> Option<String> {
     key.previous_until
-        .map(|until| fill(page.texts.previous_until, until))
+        .map(|until| fill(page.texts.previous_until, page.texts.moment(until)))
 }
 
 pub async fn show(visit: Visit, Path(id): Path<String>) -> Response {

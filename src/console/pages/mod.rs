@@ -7,6 +7,7 @@ mod charts;
 mod config_keys;
 mod csv;
 mod forms;
+mod home;
 mod identity;
 mod inspect;
 mod json_text;
@@ -34,7 +35,7 @@ use super::state::Console;
 
 pub fn routes() -> Router<Arc<Console>> {
     Router::new()
-        .route("/", get(sign_in::start))
+        .route("/", get(home::show))
         .route("/sign-in", get(sign_in::show).post(sign_in::submit))
         .route(
             "/sign-up",

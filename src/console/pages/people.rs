@@ -105,7 +105,7 @@ pub async fn invite(mut visit: Visit, Form(form): Form<InviteForm>) -> Response 
 fn show_link(visit: Visit, link: LinkView, mailed_to: Option<String>) -> Response {
     let page = visit.page.in_section(SECTION);
     let template = LinkPage {
-        valid: fill(page.texts.valid_until, link.expires),
+        valid: fill(page.texts.valid_until, page.texts.moment(link.expires)),
         mailed: mailed_to.map(|email| fill(page.texts.link_mailed, email)),
         page,
         link,

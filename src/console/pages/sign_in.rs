@@ -57,13 +57,6 @@ pub struct SignInForm {
     next: String,
 }
 
-pub async fn start(visit: Visit) -> Response {
-    match visit.page.person {
-        Some(_) => Redirect::to("/keys").into_response(),
-        None => Redirect::to("/sign-in").into_response(),
-    }
-}
-
 pub async fn not_found(visit: Visit) -> Response {
     visit.refuse(&Refusal::NotFound)
 }

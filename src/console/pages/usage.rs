@@ -179,8 +179,8 @@ pub async fn show(
     };
     let measure = UsageMeasure::from_word(&shown.measure);
     let template = UsagePage {
+        chart: DayChart::new(&usage.days, measure, visit.page.texts),
         page: visit.page.in_section(SECTION),
-        chart: DayChart::new(&usage.days, measure),
         input: UsageInput {
             from: usage.from.clone(),
             until: usage.until.clone(),

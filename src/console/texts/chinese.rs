@@ -220,6 +220,7 @@ pub static CHINESE: Texts = Texts {
     to_start: "前往首页",
     usage: super::usage::CHINESE,
     explorer: super::explorer::CHINESE,
+    home: super::home::CHINESE,
     catalog: super::catalog::CHINESE,
     inspect: super::inspect::CHINESE,
     play: super::play::CHINESE,

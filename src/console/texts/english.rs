@@ -220,6 +220,7 @@ pub static ENGLISH: Texts = Texts {
     to_start: "To the start page",
     usage: super::usage::ENGLISH,
     explorer: super::explorer::ENGLISH,
+    home: super::home::ENGLISH,
     catalog: super::catalog::ENGLISH,
     inspect: super::inspect::ENGLISH,
     play: super::play::ENGLISH,

@@ -4,6 +4,7 @@ use super::accounts::AccountTexts;
 use super::admin::AdminTexts;
 use super::catalog::CatalogTexts;
 use super::explorer::ExplorerTexts;
+use super::home::HomeTexts;
 use super::inspect::InspectTexts;
 use super::play::PlayTexts;
 use super::usage::UsageTexts;
@@ -233,6 +234,7 @@ pub struct Texts {
 
     pub usage: UsageTexts,
     pub explorer: ExplorerTexts,
+    pub home: HomeTexts,
     pub catalog: CatalogTexts,
     pub inspect: InspectTexts,
     pub play: PlayTexts,

@@ -4,9 +4,11 @@ mod accounts;
 mod admin;
 mod catalog;
 mod chinese;
+mod dates;
 mod english;
 mod explorer;
 mod fields;
+mod home;
 mod inspect;
 mod numbers;
 mod play;
@@ -21,6 +23,7 @@ pub use usage::UsageTexts;
 use std::fmt;
 
 use super::refusal::{InputProblem, Refusal};
+use super::views::Moment;
 use crate::model::Money;
 
 impl Texts {
@@ -45,6 +48,32 @@ impl Texts {
     /// An amount for a glance.
     pub fn short_amount(&self, money: Money) -> String {
         numbers::short_amount(money)
+    }
+
+    /// A moment, to the minute.
+    pub fn moment(&self, moment: Moment) -> String {
+        self.dated(moment.day(), moment.clock(false))
+    }
+
+    /// A moment, to the second.
+    pub fn exact_moment(&self, moment: Moment) -> String {
+        self.dated(moment.day(), moment.clock(true))
+    }
+
+    fn dated(&self, day: String, clock: String) -> String {
+        let day = self.date(&day);
+        match self.tag {
+            "en" => format!("{day}, {clock} UTC"),
+            _ => format!("{day} {clock} UTC"),
+        }
+    }
+
+    /// A day such as `2026-11-18`, as people write it.
+    pub fn date(&self, day: &str) -> String {
+        match self.tag {
+            "en" => dates::english(day),
+            _ => dates::chinese(day),
+        }
     }
 
     /// A time, in seconds.

@@ -18,10 +18,11 @@ impl Moment {
         timestamp.unwrap_or(Timestamp::UNIX_EPOCH)
     }
 
-    /// As it is shown elsewhere, with its seconds.
-    pub fn to_the_second(self) -> String {
-        let text = self.timestamp().to_string().replace('T', " ");
-        text.replace('Z', " UTC")
+    /// The time of the day, in UTC.
+    pub fn clock(self, has_seconds: bool) -> String {
+        let length = if has_seconds { 8 } else { 5 };
+        let text = self.timestamp().to_string();
+        text.chars().skip(11).take(length).collect()
     }
 
     /// The day, as a form takes it.

@@ -291,7 +291,8 @@ async fn a_client_that_leaves_pays_for_input_that_it_only_refers_to() {
         body[field] = value;
         let length = body.to_string().len() as u64;
         expected.push(match field {
-            "plugins" => 20_000..=20_000,
+            // The upstream may read it eleven times, for tools of its own.
+            "plugins" => 220_000..=220_000,
             "tools" => length.div_ceil(4) + 3800..=length.div_ceil(4) + 5100,
             // Its structure weighs more than its words.
             _ => length.div_ceil(4)..=length.div_ceil(2),

@@ -284,7 +284,8 @@ async fn a_field_that_is_not_known_reserves_the_most_that_the_model_takes() {
         assert_eq!(refused.status, 429, "{more}: {}", refused.text());
         let message = refused.error(format);
         // For a field of the body itself, and for tools, an upstream may read the prompt again and again.
-        let is_nested = field.contains('.') && !field.starts_with("tools");
+        let depth = field.matches('.').count();
+        let is_nested = depth > usize::from(field.starts_with("tools"));
         let is_own_tool = more["tools"][0]["type"] == "computer_use_preview";
         let tokens = match is_nested || is_own_tool || is_only_referring(field) {
             true => "20000 tokens",
