@@ -6,16 +6,16 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use moka::future::Cache;
-use subtle::ConstantTimeEq as _;
 use tokio::sync::Notify;
 
+use super::cached_keys::{CachedKey, CachedKeys};
 use super::errors::{RETRY_SOON, invalid_key, retry_after};
 use super::temporary_secrets::TemporarySecrets;
 use crate::config::Limits;
 use crate::journal::Journal;
 use crate::metrics::Metrics;
 use crate::model::{ApiError, ApiErrorKind, Spending};
-use crate::runtime::{Cap, InspectionSwitch, Key, KeyLimiter, OwnerSettings, Runtime, Snapshot};
+use crate::runtime::{InspectionSwitch, Key, KeyLimiter, Runtime, Snapshot};
 use crate::store::{Store, StoreError, StoredKey};
 
 /// For how long, and for how many keys, it is cached that the store does not know them.
@@ -44,24 +44,6 @@ pub struct Keyring {
     /// ReservationResult when accounts may have to be opened.
     sync_requested: Notify,
     metrics: Arc<Metrics>,
-}
-
-#[derive(Default)]
-struct CachedKeys {
-    by_hash: HashMap<[u8; 32], CachedKey>,
-    /// What each key is cached under, by its id: the hash of its secret, and that of the one before.
-    hashes: HashMap<Arc<str>, [Option<[u8; 32]>; 2]>,
-    /// Every change up to this revision is included.
-    revision: i64,
-}
-
-#[derive(Clone)]
-struct CachedKey {
-    key: Arc<Key>,
-    /// Of the secret that it is cached under.
-    sha256: [u8; 32],
-    /// Of this secret.
-    expires: Option<i64>,
 }
 
 /// A key of the store with what it and its owner had spent at a time, if that is complete.
@@ -408,54 +390,6 @@ fn too_many_unknown() -> ApiError {
         ApiError::new(ApiErrorKind::RateLimited, message),
         RETRY_SOON,
     )
-}
-
-impl CachedKeys {
-    fn get(&self, hash: &[u8; 32]) -> Option<&CachedKey> {
-        let cached = self.by_hash.get(hash);
-        cached.filter(|cached| bool::from(cached.sha256.ct_eq(hash)))
-    }
-
-    /// Caches a key under its secret, and under the one before while that works.
-    fn put(&mut self, found: StoredKey, runtime: &Runtime) {
-        self.remove(&found.id);
-        let (sha256, expires, previous) = (found.settings.sha256, found.expires, found.previous);
-        let name = found.account;
-        let owner = found.owner.map(|owner| OwnerSettings {
-            cap: owner.spending_cap.map(|amount| Cap {
-                amount,
-                reset: owner.reset,
-            }),
-            id: owner.id,
-            name,
-        });
-        let key = Key::build(found.id, owner, found.settings, &runtime.state);
-        let key = Arc::new(key);
-        let hashes = [Some(sha256), previous.map(|previous| previous.sha256)];
-        self.hashes.insert(key.id.clone(), hashes);
-        if let Some(previous) = previous {
-            let cached = CachedKey {
-                key: key.clone(),
-                sha256: previous.sha256,
-                expires: Some(expires.map_or(previous.until, |at| at.min(previous.until))),
-            };
-            self.by_hash.insert(previous.sha256, cached);
-        }
-        let cached = CachedKey {
-            key,
-            sha256,
-            expires,
-        };
-        self.by_hash.insert(sha256, cached);
-    }
-
-    /// Forgets a key under every secret that it was cached under.
-    fn remove(&mut self, id: &str) {
-        let hashes = self.hashes.remove(id).unwrap_or_default();
-        for hash in hashes.into_iter().flatten() {
-            self.by_hash.remove(&hash);
-        }
-    }
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 mod attempt_buckets;
 mod authenticate;
+mod cached_keys;
 mod errors;
 mod failed_attempts;
 mod keyring;

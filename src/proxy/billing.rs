@@ -32,7 +32,8 @@ pub(super) fn reserve(
     leases: Option<&Leases>,
     ctx: &mut RequestContext,
 ) -> Result<Option<PendingReservation>, ApiError> {
-    let Some(key) = ctx.client.key().filter(|key| key.is_capped()) else {
+    let key = ctx.client.key();
+    let Some((key, capped)) = key.and_then(|key| Some((key, key.capped()?))) else {
         return Ok(None);
     };
     let request = ctx.route.request();
@@ -48,7 +49,7 @@ pub(super) fn reserve(
         return Ok(None);
     }
     let findings = request.findings(ctx.client.codec(), &ctx.route.body);
-    check_known_cost(&key.name, request, findings, attempts)?;
+    check_known_cost(capped, request, findings, attempts)?;
     let limit = request.output_limit;
     let traits = ctx.route.model_traits();
     let body = &ctx.route.body;

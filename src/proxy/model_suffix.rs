@@ -29,16 +29,22 @@ pub(super) fn check(
         let mut attempts = attempts.iter();
         attempts.any(|attempt| attempt.settings.prices.is_some())
     };
-    let why = if key.is_capped() && has_suffix(matched) && is_paid() {
-        "has a spending cap, and an upstream may charge other prices for a name with a suffix"
+    let capped = key.capped().filter(|_| has_suffix(matched) && is_paid());
+    let why = if let Some(capped) = capped {
+        format!(
+            "{capped} has a spending cap, and an upstream may charge other prices for a name with a suffix"
+        )
     } else if key.is_restricted() && matched.contains(PRESET) {
-        "may use some models only, and a preset may stand for another model"
+        let key = &key.name;
+        format!(
+            "the API key `{key}` may use some models only, and a preset may stand for another model"
+        )
     } else {
         return Ok(());
     };
-    let (name, key, id) = (truncated(asked.name), &key.name, &settings.id);
+    let (name, id) = (truncated(asked.name), &settings.id);
     let message = format!(
-        "model: `{name}` is served by the id `{id}`; the API key `{key}` {why}: leave the suffix out, or list the model \
+        "model: `{name}` is served by the id `{id}`; {why}: leave the suffix out, or list the model \
          under `models`"
     );
     Err(ApiError::invalid(message).at("model"))

@@ -3,7 +3,7 @@
 use super::context::RequestContext;
 use crate::formats::Operation;
 use crate::model::ApiError;
-use crate::runtime::Attempt;
+use crate::runtime::{Attempt, CappedAccount};
 
 /// An estimate has a token for each KiB of a recording; of most, that is 64 ms (128 kbit/s).
 const MILLISECONDS_PER_TOKEN: u64 = 64;
@@ -28,7 +28,7 @@ fn is_billed(operation: Operation, attempt: &Attempt) -> bool {
 
 /// Refuses what may cost any amount: few bytes can be hours, and only the model's own limit is known before.
 pub(super) fn check_bounded(
-    key: &str,
+    capped: CappedAccount<'_>,
     operation: Operation,
     attempts: &[Attempt],
 ) -> Result<(), ApiError> {
@@ -39,7 +39,7 @@ pub(super) fn check_bounded(
         return Ok(());
     }
     let message = format!(
-        "the API key `{key}` has a spending cap, and the recordings of this model are billed by the minute: use another \
+        "{capped} has a spending cap, and the recordings of this model are billed by the minute: use another \
          model, or set max_audio_minutes of the model in the config"
     );
     Err(ApiError::invalid(message).at("model"))

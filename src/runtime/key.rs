@@ -156,6 +156,11 @@ impl Key {
         self.cap.is_some() || self.owner.as_ref().is_some_and(|owner| owner.cap.is_some())
     }
 
+    /// One of its caps.
+    pub fn capped(&self) -> Option<CappedAccount<'_>> {
+        self.own_cap().or_else(|| self.owner_cap())
+    }
+
     /// Its own cap.
     pub fn own_cap(&self) -> Option<CappedAccount<'_>> {
         self.cap.map(|cap| CappedAccount {

@@ -69,7 +69,7 @@ async fn every_change_is_in_the_log_and_no_secret_is() {
     assert_eq!(response.status(), 200);
     secrets.push("another long password".to_owned());
     let again = console.session(&response);
-    let setup = again.json(Method::POST, "/api/v1/me/totp", None, 200).await;
+    let setup = again.json(Method::POST, "/api/v1/me/totp", None, 201).await;
     secrets.push(text(&setup["secret"]));
     again
         .json(Method::DELETE, "/api/v1/session", None, 204)

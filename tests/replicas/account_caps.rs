@@ -76,7 +76,7 @@ async fn a_thousand_requests_on_two_gateways_keep_within_the_cap_of_the_account(
     for response in requests.join_all().await {
         match response.status {
             200 => served += 1,
-            429 => assert!(response.error("chat").contains("the account `ada`")),
+            429 => assert!(response.error("chat").contains("`ada")),
             _ => panic!("{}", response.text()),
         }
     }

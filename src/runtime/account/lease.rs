@@ -153,8 +153,13 @@ impl Account {
     }
 
     /// Continues while the store cannot be reached: the lease stays valid, and where it is not enough, one slice
-    /// more is taken as credit.
-    pub fn continue_without_store(self: &Arc<Account>, cap: Cap, now: Timestamp) {
+    /// more may be taken as credit.
+    pub fn continue_without_store(
+        self: &Arc<Account>,
+        cap: Cap,
+        may_take_credit: bool,
+        now: Timestamp,
+    ) {
         let mut ledger = self.ledger();
         ledger.roll_over(now);
         let own = in_period(&ledger.own, cap.reset) + ledger.reserved;
@@ -164,7 +169,7 @@ impl Account {
                 lease.granted = own;
                 lease.credit = Money::ZERO;
             }
-            if lease.credit.is_zero() && !lease.waiting.is_empty() {
+            if may_take_credit && lease.credit.is_zero() && !lease.waiting.is_empty() {
                 lease.credit = lease.slice;
             }
             lease.leased_elsewhere = None;

@@ -208,7 +208,7 @@ fn without_the_store_one_slice_goes_on_and_is_owed() {
             .lease_request(one.cap, LeaseAction::More, one.now)
             .is_some()
     );
-    one.account.continue_without_store(one.cap, one.now);
+    one.account.continue_without_store(one.cap, true, one.now);
     let reservation = result.try_recv().expect("an answer").expect("a slice");
     reservation.settle(money("0.04"), one.now);
     let again = one.begin("0.04").ok().expect("of the same");
@@ -219,7 +219,7 @@ fn without_the_store_one_slice_goes_on_and_is_owed() {
             .lease_request(one.cap, LeaseAction::More, one.now)
             .is_some()
     );
-    one.account.continue_without_store(one.cap, one.now);
+    one.account.continue_without_store(one.cap, true, one.now);
     let refused = result
         .try_recv()
         .expect("an answer")
@@ -262,4 +262,28 @@ fn a_new_day_has_leases_of_its_own() {
         (tomorrow.spent, tomorrow.open()),
         (money("0.5"), Money::ZERO)
     );
+}
+
+#[test]
+fn without_credit_the_lease_is_all_while_the_store_is_away() {
+    let [one, _] = processes(cap("1", Reset::Never));
+    let mut store = FakeStore::default();
+    let first = one.request(&mut store, "0.05").expect("a lease");
+    let mut waiting = one.begin("0.5").err().expect("it is not leased");
+    let asked = one
+        .account
+        .lease_request(one.cap, LeaseAction::More, one.now);
+    assert!(asked.is_some());
+    one.account.continue_without_store(one.cap, false, one.now);
+    let answer = waiting.try_recv().expect("an answer");
+    let exceeded = answer.err().expect("nothing is taken without the store");
+    assert_eq!(
+        (exceeded.left, exceeded.leased_elsewhere),
+        (money("1"), None)
+    );
+    // What was leased goes on.
+    let second = one.request(&mut store, "0.05").expect("within the lease");
+    first.settle(money("0.05"), one.now);
+    drop(second);
+    assert_eq!(one.account.spent(Reset::Never, one.now), money("0.05"));
 }
