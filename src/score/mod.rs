@@ -2,6 +2,7 @@
 
 mod client_view;
 mod driver;
+mod every_scenario;
 mod exchange;
 mod facts;
 mod fault_rules;

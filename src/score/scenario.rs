@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::golden;
 use super::said::{SaidAnswer, SaidRequest};
-use super::scenario_files::SCENARIOS;
 use super::wire::WireFormat;
 
 /// One scenario; every pair of formats is driven through it, as JSON and as a stream.
@@ -84,17 +82,6 @@ impl Scenario {
             Some(name) => Err(format!("{name} is no format")),
             None => Ok(scenario),
         }
-    }
-
-    /// The scenarios of this binary.
-    pub fn all() -> Vec<Scenario> {
-        let parse = |(name, text): &(&str, &str)| match Scenario::parse(text) {
-            Ok(scenario) => scenario,
-            Err(reason) => panic!("the embedded scenario {name} is tested: {reason}"),
-        };
-        let mut all: Vec<Scenario> = SCENARIOS.iter().map(parse).collect();
-        all.extend(golden::scenarios());
-        all
     }
 
     /// Whether a pair of formats takes part.
