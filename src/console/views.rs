@@ -32,7 +32,6 @@ pub use values::{Decimal, Moment};
 
 use jiff::Timestamp;
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::config::{KeyConfig, Reset};
 use crate::model::{Money, Spending};
@@ -40,7 +39,8 @@ use crate::runtime::period_end;
 use crate::store::{Person, StoredKey, StoredLink, StoredSession};
 
 /// A key, without its secret.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct KeyView {
     pub id: String,
     /// `ACCOUNT/LABEL`, as usage and logs name it.
@@ -51,36 +51,36 @@ pub struct KeyView {
     pub prefix: String,
     /// Unlimited Quota: there is no spending cap.
     pub unlimited_quota: bool,
-    #[schema(value_type = Option<f64>)]
+    #[cfg_attr(test, schema(value_type = Option<f64>))]
     pub spending_cap: Option<Decimal>,
     /// `none`, `daily` or `monthly`.
     pub reset: &'static str,
-    #[schema(value_type = Option<String>, format = DateTime)]
+    #[cfg_attr(test, schema(value_type = Option<String>, format = DateTime))]
     pub resets_at: Option<Moment>,
     /// In the period of the cap, as far as it is recorded.
-    #[schema(value_type = f64)]
+    #[cfg_attr(test, schema(value_type = f64))]
     pub spent: Decimal,
     /// Reserved by this gateway for requests in flight.
-    #[schema(value_type = f64)]
+    #[cfg_attr(test, schema(value_type = f64))]
     pub held: Decimal,
     /// Neither spent nor held.
-    #[schema(value_type = Option<f64>)]
+    #[cfg_attr(test, schema(value_type = Option<f64>))]
     pub left: Option<Decimal>,
     /// Globs; null: every model.
     pub models: Option<Vec<String>>,
     pub requests_per_minute: Option<u64>,
     pub tokens_per_minute: Option<u64>,
     pub concurrency: Option<u64>,
-    #[schema(value_type = String, format = DateTime)]
+    #[cfg_attr(test, schema(value_type = String, format = DateTime))]
     pub created: Moment,
-    #[schema(value_type = Option<String>, format = DateTime)]
+    #[cfg_attr(test, schema(value_type = Option<String>, format = DateTime))]
     pub expires: Option<Moment>,
     /// Until when the secret before the last rotation works.
-    #[schema(value_type = Option<String>, format = DateTime)]
+    #[cfg_attr(test, schema(value_type = Option<String>, format = DateTime))]
     pub previous_until: Option<Moment>,
     /// Null: the command line.
     pub made_by: Option<String>,
-    #[schema(value_type = Option<String>, format = DateTime)]
+    #[cfg_attr(test, schema(value_type = Option<String>, format = DateTime))]
     pub last_used: Option<Moment>,
     /// The account is disabled, and so is the key.
     pub disabled: bool,
@@ -161,32 +161,33 @@ fn percent(cap: Option<Decimal>, spent: Decimal) -> u8 {
 }
 
 /// A key of the config file.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct ConfigKeyView {
     pub id: String,
     pub name: String,
     /// Where the file has it.
     pub line: u64,
     pub unlimited_quota: bool,
-    #[schema(value_type = Option<f64>)]
+    #[cfg_attr(test, schema(value_type = Option<f64>))]
     pub spending_cap: Option<Decimal>,
     /// `none`, `daily` or `monthly`.
     pub reset: &'static str,
     /// In the period of the cap, as far as it is recorded.
-    #[schema(value_type = f64)]
+    #[cfg_attr(test, schema(value_type = f64))]
     pub spent: Decimal,
     /// Reserved by this gateway for requests in flight.
-    #[schema(value_type = f64)]
+    #[cfg_attr(test, schema(value_type = f64))]
     pub held: Decimal,
     /// Neither spent nor held.
-    #[schema(value_type = Option<f64>)]
+    #[cfg_attr(test, schema(value_type = Option<f64>))]
     pub left: Option<Decimal>,
     /// Globs; null: every model.
     pub models: Option<Vec<String>>,
     pub requests_per_minute: Option<u64>,
     pub tokens_per_minute: Option<u64>,
     pub concurrency: Option<u64>,
-    #[schema(value_type = Option<String>, format = DateTime)]
+    #[cfg_attr(test, schema(value_type = Option<String>, format = DateTime))]
     pub last_used: Option<Moment>,
 }
 
@@ -219,14 +220,16 @@ impl ConfigKeyView {
 }
 
 /// A key, with the secret that is shown this once.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct KeyWithSecret {
     #[serde(flatten)]
     pub key: KeyView,
     pub secret: String,
 }
 
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct PersonView {
     pub id: String,
     /// The username; it never changes.
@@ -242,9 +245,9 @@ pub struct PersonView {
     pub has_password: bool,
     /// Signing in takes a code too.
     pub second_factor: bool,
-    #[schema(value_type = String, format = DateTime)]
+    #[cfg_attr(test, schema(value_type = String, format = DateTime))]
     pub created: Moment,
-    #[schema(value_type = Option<String>, format = DateTime)]
+    #[cfg_attr(test, schema(value_type = Option<String>, format = DateTime))]
     pub seen: Option<Moment>,
 }
 
@@ -267,27 +270,30 @@ impl From<&Person> for PersonView {
 }
 
 /// A link that works once.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct LinkView {
     pub url: String,
-    #[schema(value_type = String, format = DateTime)]
+    #[cfg_attr(test, schema(value_type = String, format = DateTime))]
     pub expires: Moment,
 }
 
 /// A person who was created, with the link to choose a password.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct CreatedPerson {
     #[serde(flatten)]
     pub person: PersonView,
     pub link: LinkView,
 }
 
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct SessionView {
     pub id: String,
-    #[schema(value_type = String, format = DateTime)]
+    #[cfg_attr(test, schema(value_type = String, format = DateTime))]
     pub created: Moment,
-    #[schema(value_type = String, format = DateTime)]
+    #[cfg_attr(test, schema(value_type = String, format = DateTime))]
     pub seen: Moment,
     pub remote: String,
     pub agent: String,
@@ -308,15 +314,16 @@ impl SessionView {
     }
 }
 
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct InvitationView {
     pub id: String,
     pub email: Option<String>,
     pub role: &'static str,
     pub made_by: String,
-    #[schema(value_type = String, format = DateTime)]
+    #[cfg_attr(test, schema(value_type = String, format = DateTime))]
     pub created: Moment,
-    #[schema(value_type = String, format = DateTime)]
+    #[cfg_attr(test, schema(value_type = String, format = DateTime))]
     pub expires: Moment,
 }
 
@@ -334,7 +341,8 @@ impl From<StoredLink> for InvitationView {
 }
 
 /// An invitation that was made, with its link.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct CreatedInvitation {
     pub id: String,
     pub link: LinkView,
@@ -343,14 +351,16 @@ pub struct CreatedInvitation {
 }
 
 /// One's own second factor.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct SecondFactorView {
     pub enabled: bool,
     pub recovery_codes_left: i64,
 }
 
 /// The secret that an app reads; it counts once a code of it was entered.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct SecondFactorSetup {
     /// In base 32.
     pub secret: String,
@@ -361,7 +371,8 @@ pub struct SecondFactorSetup {
 }
 
 /// An address that a link is for.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct AddressView {
     pub email: String,
 }

@@ -25,7 +25,7 @@ const EXCEPTIONS: [(&str, &str); 2] = [
 ];
 
 /// Crates that are known in one place only, so that they can be replaced there.
-const CRATES: [(&str, &[&str]); 26] = [
+const CRATES: [(&str, &[&str]); 25] = [
     ("pingora", &["server/"]),
     ("pingora_core", &["proxy/", "server/"]),
     ("pingora_http", &["proxy/", "server/"]),
@@ -47,7 +47,6 @@ const CRATES: [(&str, &[&str]); 26] = [
         &["console/security.rs", "server/web_service.rs"],
     ),
     ("utoipa", &["console/"]),
-    ("utoipa_axum", &["console/"]),
     ("serde_saphyr", &["config/tree.rs"]),
     ("hickory_resolver", &["runtime/resolver.rs"]),
     ("prometheus_client", &["metrics/"]),

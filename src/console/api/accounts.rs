@@ -4,9 +4,8 @@ use axum::Json;
 use axum::extract::Path;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use utoipa::ToSchema;
 
-use super::{ApiRefusal, Body, amount, nullable};
+use super::{Body, amount, nullable};
 use crate::config::Reset;
 use crate::console::actor::ConsoleCall;
 use crate::console::operations::accounts::{self, AccountEdit};
@@ -15,13 +14,13 @@ use crate::console::refusal::{InputProblem, Refusal};
 use crate::console::views::{AccountSpendingView, AccountView};
 
 /// The accounts whose keys one may see.
-#[utoipa::path(get, path = "/accounts", tag = "keys", responses((status = 200, body = [AccountView])))]
+#[cfg_attr(test, utoipa::path(get, path = "/accounts", tag = "keys", responses((status = 200, body = [AccountView]))))]
 pub async fn list_accounts(call: ConsoleCall) -> Result<Json<Vec<AccountView>>, Refusal> {
     keys::list_accounts(&call).await.map(Json)
 }
 
 /// An account with what all of its keys have spent together.
-#[utoipa::path(get, path = "/accounts/{account}", tag = "keys", params(("account" = String, Path)), responses((status = 200, body = AccountSpendingView), (status = 404, body = ApiRefusal)))]
+#[cfg_attr(test, utoipa::path(get, path = "/accounts/{account}", tag = "keys", params(("account" = String, Path)), responses((status = 200, body = AccountSpendingView), (status = 404, body = super::ApiRefusal))))]
 pub async fn get_account(
     call: ConsoleCall,
     Path(account): Path<String>,
@@ -30,19 +29,20 @@ pub async fn get_account(
 }
 
 /// A change of an account. What is absent stays as it is.
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct AccountBody {
     /// What all keys of the account may spend together; null: Unlimited Quota.
     #[serde(default, deserialize_with = "nullable")]
-    #[schema(value_type = Option<f64>)]
+    #[cfg_attr(test, schema(value_type = Option<f64>))]
     spending_cap: Option<Option<Box<RawValue>>>,
     /// When the spending starts again at zero, in UTC: `none`, `daily` or `monthly`.
     reset: Option<String>,
 }
 
 /// Sets the spending cap of the account of a person or a team; for administrators.
-#[utoipa::path(patch, path = "/accounts/{account}", tag = "keys", params(("account" = String, Path)), request_body = AccountBody, responses((status = 200, body = AccountSpendingView), (status = 400, body = ApiRefusal), (status = 403, body = ApiRefusal)))]
+#[cfg_attr(test, utoipa::path(patch, path = "/accounts/{account}", tag = "keys", params(("account" = String, Path)), request_body = AccountBody, responses((status = 200, body = AccountSpendingView), (status = 400, body = super::ApiRefusal), (status = 403, body = super::ApiRefusal))))]
 pub async fn change_account(
     call: ConsoleCall,
     Path(account): Path<String>,

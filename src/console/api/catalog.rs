@@ -3,14 +3,13 @@
 use axum::Json;
 use axum::extract::Query;
 
-use super::ApiRefusal;
 use crate::console::actor::ConsoleCall;
 use crate::console::operations::catalog::{self, ModelsInput};
 use crate::console::refusal::Refusal;
 use crate::console::views::ModelsView;
 
 /// The models with their prices, and what clients of each format lose on them, 24 at a time.
-#[utoipa::path(get, path = "/models", tag = "models", params(ModelsInput), responses((status = 200, body = ModelsView), (status = 401, body = ApiRefusal), (status = 429, body = ApiRefusal)))]
+#[cfg_attr(test, utoipa::path(get, path = "/models", tag = "models", params(ModelsInput), responses((status = 200, body = ModelsView), (status = 401, body = super::ApiRefusal), (status = 429, body = super::ApiRefusal))))]
 pub async fn list_models(
     call: ConsoleCall,
     Query(input): Query<ModelsInput>,

@@ -11,7 +11,6 @@ use axum::response::{IntoResponse as _, Response};
 use futures_util::stream;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::ApiRefusal;
 use crate::console::actor::ConsoleCall;
 use crate::console::operations::inspect;
 use crate::console::refusal::Refusal;
@@ -24,7 +23,7 @@ const EVENT_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Starts an inspection: the next 20 requests of the key within 15 minutes are captured in the memory of this gateway. One
 /// that is running goes on.
-#[utoipa::path(post, path = "/keys/{id}/inspection", tag = "inspections", params(("id" = String, Path)), responses((status = 201, body = InspectionView), (status = 403, body = ApiRefusal), (status = 404, body = ApiRefusal)))]
+#[cfg_attr(test, utoipa::path(post, path = "/keys/{id}/inspection", tag = "inspections", params(("id" = String, Path)), responses((status = 201, body = InspectionView), (status = 403, body = super::ApiRefusal), (status = 404, body = super::ApiRefusal))))]
 pub async fn start_inspection(
     call: ConsoleCall,
     Path(id): Path<String>,
@@ -34,7 +33,7 @@ pub async fn start_inspection(
 }
 
 /// Ends the inspection of a key.
-#[utoipa::path(delete, path = "/keys/{id}/inspection", tag = "inspections", params(("id" = String, Path)), responses((status = 204), (status = 404, body = ApiRefusal)))]
+#[cfg_attr(test, utoipa::path(delete, path = "/keys/{id}/inspection", tag = "inspections", params(("id" = String, Path)), responses((status = 204), (status = 404, body = super::ApiRefusal))))]
 pub async fn end_inspection(
     call: ConsoleCall,
     Path(id): Path<String>,
@@ -45,7 +44,7 @@ pub async fn end_inspection(
 
 /// An inspection; with `Accept: text/event-stream` an `inspection` event for every change, until it has ended or for a
 /// minute.
-#[utoipa::path(get, path = "/inspections/{id}", tag = "inspections", params(("id" = String, Path)), responses((status = 200, body = InspectionView), (status = 404, body = ApiRefusal)))]
+#[cfg_attr(test, utoipa::path(get, path = "/inspections/{id}", tag = "inspections", params(("id" = String, Path)), responses((status = 200, body = InspectionView), (status = 404, body = super::ApiRefusal))))]
 pub async fn get_inspection(
     call: ConsoleCall,
     Path(id): Path<String>,
@@ -81,7 +80,7 @@ pub async fn get_inspection(
 }
 
 /// One request of an inspection, with all that was captured of it.
-#[utoipa::path(get, path = "/inspections/{id}/requests/{number}", tag = "inspections", params(("id" = String, Path), ("number" = u32, Path)), responses((status = 200, body = CaptureView), (status = 404, body = ApiRefusal)))]
+#[cfg_attr(test, utoipa::path(get, path = "/inspections/{id}/requests/{number}", tag = "inspections", params(("id" = String, Path), ("number" = u32, Path)), responses((status = 200, body = CaptureView), (status = 404, body = super::ApiRefusal))))]
 pub async fn get_capture(
     call: ConsoleCall,
     Path((id, number)): Path<(String, u32)>,

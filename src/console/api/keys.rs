@@ -6,9 +6,8 @@ use axum::http::StatusCode;
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use utoipa::ToSchema;
 
-use super::{ApiRefusal, Body, amount, nullable};
+use super::{Body, amount, nullable};
 use crate::config::Reset;
 use crate::console::actor::ConsoleCall;
 use crate::console::operations::{config_keys, keys};
@@ -17,33 +16,34 @@ use crate::console::views::{ConfigKeyView, KeyView, KeyWithSecret};
 use crate::store::KeyChange;
 
 /// The settings of a key. What is absent stays as it is, or as it is by default; null removes it.
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct KeyBody {
     /// The name of a new key within its account; it never changes.
     label: Option<String>,
     /// Null: Unlimited Quota. Absent in a new key: `console.member_keys.cap_default`.
     #[serde(default, deserialize_with = "nullable")]
-    #[schema(value_type = Option<f64>)]
+    #[cfg_attr(test, schema(value_type = Option<f64>))]
     spending_cap: Option<Option<Box<RawValue>>>,
     /// When the spending starts again at zero, in UTC: `none`, `daily` or `monthly`.
     reset: Option<String>,
     /// Globs; null: every model.
     #[serde(default, deserialize_with = "nullable")]
-    #[schema(value_type = Option<Vec<String>>)]
+    #[cfg_attr(test, schema(value_type = Option<Vec<String>>))]
     models: Option<Option<Vec<String>>>,
     #[serde(default, deserialize_with = "nullable")]
-    #[schema(value_type = Option<u64>)]
+    #[cfg_attr(test, schema(value_type = Option<u64>))]
     requests_per_minute: Option<Option<u64>>,
     #[serde(default, deserialize_with = "nullable")]
-    #[schema(value_type = Option<u64>)]
+    #[cfg_attr(test, schema(value_type = Option<u64>))]
     tokens_per_minute: Option<Option<u64>>,
     #[serde(default, deserialize_with = "nullable")]
-    #[schema(value_type = Option<u64>)]
+    #[cfg_attr(test, schema(value_type = Option<u64>))]
     concurrency: Option<Option<u64>>,
     /// Null: never.
     #[serde(default, deserialize_with = "nullable")]
-    #[schema(value_type = Option<String>, format = DateTime)]
+    #[cfg_attr(test, schema(value_type = Option<String>, format = DateTime))]
     expires: Option<Option<String>>,
 }
 
@@ -73,13 +73,13 @@ impl KeyBody {
 }
 
 /// The keys of the config file, which are changed there; for administrators.
-#[utoipa::path(get, path = "/config/keys", tag = "keys", responses((status = 200, body = [ConfigKeyView]), (status = 403, body = ApiRefusal)))]
+#[cfg_attr(test, utoipa::path(get, path = "/config/keys", tag = "keys", responses((status = 200, body = [ConfigKeyView]), (status = 403, body = super::ApiRefusal))))]
 pub async fn list_config_keys(call: ConsoleCall) -> Result<Json<Vec<ConfigKeyView>>, Refusal> {
     config_keys::list_config_keys(&call).await.map(Json)
 }
 
 /// The keys of an account.
-#[utoipa::path(get, path = "/accounts/{account}/keys", tag = "keys", params(("account" = String, Path)), responses((status = 200, body = [KeyView]), (status = 404, body = ApiRefusal)))]
+#[cfg_attr(test, utoipa::path(get, path = "/accounts/{account}/keys", tag = "keys", params(("account" = String, Path)), responses((status = 200, body = [KeyView]), (status = 404, body = super::ApiRefusal))))]
 pub async fn list_keys(
     call: ConsoleCall,
     Path(account): Path<String>,
@@ -88,7 +88,7 @@ pub async fn list_keys(
 }
 
 /// Creates a key; its secret is in this response and in no other.
-#[utoipa::path(post, path = "/accounts/{account}/keys", tag = "keys", params(("account" = String, Path)), request_body = KeyBody, responses((status = 201, body = KeyWithSecret), (status = 400, body = ApiRefusal), (status = 409, body = ApiRefusal)))]
+#[cfg_attr(test, utoipa::path(post, path = "/accounts/{account}/keys", tag = "keys", params(("account" = String, Path)), request_body = KeyBody, responses((status = 201, body = KeyWithSecret), (status = 400, body = super::ApiRefusal), (status = 409, body = super::ApiRefusal))))]
 pub async fn create_key(
     call: ConsoleCall,
     Path(account): Path<String>,
@@ -99,13 +99,13 @@ pub async fn create_key(
     Ok((StatusCode::CREATED, Json(created)))
 }
 
-#[utoipa::path(get, path = "/keys/{id}", tag = "keys", params(("id" = String, Path)), responses((status = 200, body = KeyView), (status = 404, body = ApiRefusal)))]
+#[cfg_attr(test, utoipa::path(get, path = "/keys/{id}", tag = "keys", params(("id" = String, Path)), responses((status = 200, body = KeyView), (status = 404, body = super::ApiRefusal))))]
 pub async fn get_key(call: ConsoleCall, Path(id): Path<String>) -> Result<Json<KeyView>, Refusal> {
     keys::get_key(&call, &id).await.map(Json)
 }
 
 /// Changes a key.
-#[utoipa::path(patch, path = "/keys/{id}", tag = "keys", params(("id" = String, Path)), request_body = KeyBody, responses((status = 200, body = KeyView), (status = 400, body = ApiRefusal), (status = 403, body = ApiRefusal)))]
+#[cfg_attr(test, utoipa::path(patch, path = "/keys/{id}", tag = "keys", params(("id" = String, Path)), request_body = KeyBody, responses((status = 200, body = KeyView), (status = 400, body = super::ApiRefusal), (status = 403, body = super::ApiRefusal))))]
 pub async fn change_key(
     call: ConsoleCall,
     Path(id): Path<String>,
@@ -118,13 +118,14 @@ pub async fn change_key(
 }
 
 /// Revokes a key; every gateway refuses it within 5 seconds.
-#[utoipa::path(delete, path = "/keys/{id}", tag = "keys", params(("id" = String, Path)), responses((status = 204), (status = 404, body = ApiRefusal)))]
+#[cfg_attr(test, utoipa::path(delete, path = "/keys/{id}", tag = "keys", params(("id" = String, Path)), responses((status = 204), (status = 404, body = super::ApiRefusal))))]
 pub async fn revoke_key(call: ConsoleCall, Path(id): Path<String>) -> Result<StatusCode, Refusal> {
     keys::revoke_key(&call, &id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RotateBody {
     /// For how many more seconds the present secret works; at most 30 days.
@@ -133,7 +134,7 @@ pub struct RotateBody {
 }
 
 /// Gives a key a new secret, which is in this response and in no other.
-#[utoipa::path(post, path = "/keys/{id}/rotate", tag = "keys", params(("id" = String, Path)), request_body = RotateBody, responses((status = 200, body = KeyWithSecret), (status = 404, body = ApiRefusal)))]
+#[cfg_attr(test, utoipa::path(post, path = "/keys/{id}/rotate", tag = "keys", params(("id" = String, Path)), request_body = RotateBody, responses((status = 200, body = KeyWithSecret), (status = 404, body = super::ApiRefusal))))]
 pub async fn rotate_key(
     call: ConsoleCall,
     Path(id): Path<String>,

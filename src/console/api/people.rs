@@ -5,20 +5,18 @@ use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use serde::Deserialize;
-use utoipa::ToSchema;
 
+use super::Body;
 use super::session::{SessionResponse, with_cookie};
-use super::{ApiRefusal, Body};
 use crate::console::actor::{Actor, ConsoleCall};
 use crate::console::operations::people::{self, PersonEdit, PersonInput};
 use crate::console::operations::{invitations, sign_up};
 use crate::console::refusal::{InputProblem, Refusal};
-use crate::console::views::{
-    CreatedInvitation, CreatedPerson, InvitationView, LinkView, PersonView,
-};
+use crate::console::views::{CreatedInvitation, InvitationView, LinkView, PersonView};
 use crate::store::PersonRole;
 
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PersonBody {
     /// The username; it never changes.
@@ -39,14 +37,14 @@ fn role(word: Option<&str>) -> Result<Option<PersonRole>, Refusal> {
 }
 
 /// All people; for administrators.
-#[utoipa::path(get, path = "/people", tag = "people", responses((status = 200, body = [PersonView]), (status = 403, body = ApiRefusal)))]
+#[cfg_attr(test, utoipa::path(get, path = "/people", tag = "people", responses((status = 200, body = [PersonView]), (status = 403, body = super::ApiRefusal))))]
 pub async fn list_people(call: ConsoleCall) -> Result<Json<Vec<PersonView>>, Refusal> {
     people::list_people(&call).await.map(Json)
 }
 
 /// Makes an account: for oneself where `console.sign_up` is `open` and no mail is sent (else see `/sign-up`), or as an administrator for somebody else, who
 /// chooses a password by the link of the response.
-#[utoipa::path(post, path = "/people", tag = "people", request_body = PersonBody, responses((status = 201, body = CreatedPerson), (status = 403, body = ApiRefusal), (status = 409, body = ApiRefusal)))]
+#[cfg_attr(test, utoipa::path(post, path = "/people", tag = "people", request_body = PersonBody, responses((status = 201, body = crate::console::views::CreatedPerson), (status = 403, body = super::ApiRefusal), (status = 409, body = super::ApiRefusal))))]
 pub async fn create_person(
     call: ConsoleCall,
     Body(body): Body<PersonBody>,
@@ -65,7 +63,7 @@ pub async fn create_person(
     Ok((StatusCode::CREATED, Json(created)).into_response())
 }
 
-#[utoipa::path(get, path = "/people/{id}", tag = "people", params(("id" = String, Path)), responses((status = 200, body = PersonView), (status = 404, body = ApiRefusal)))]
+#[cfg_attr(test, utoipa::path(get, path = "/people/{id}", tag = "people", params(("id" = String, Path)), responses((status = 200, body = PersonView), (status = 404, body = super::ApiRefusal))))]
 pub async fn get_person(
     call: ConsoleCall,
     Path(id): Path<String>,
@@ -73,7 +71,8 @@ pub async fn get_person(
     people::get_person(&call, &id).await.map(Json)
 }
 
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PersonEditBody {
     display: Option<String>,
@@ -84,7 +83,7 @@ pub struct PersonEditBody {
 }
 
 /// Changes somebody; for administrators.
-#[utoipa::path(patch, path = "/people/{id}", tag = "people", params(("id" = String, Path)), request_body = PersonEditBody, responses((status = 200, body = PersonView), (status = 403, body = ApiRefusal), (status = 409, body = ApiRefusal)))]
+#[cfg_attr(test, utoipa::path(patch, path = "/people/{id}", tag = "people", params(("id" = String, Path)), request_body = PersonEditBody, responses((status = 200, body = PersonView), (status = 403, body = super::ApiRefusal), (status = 409, body = super::ApiRefusal))))]
 pub async fn change_person(
     call: ConsoleCall,
     Path(id): Path<String>,
@@ -100,7 +99,7 @@ pub async fn change_person(
 }
 
 /// Makes a new link for somebody to choose a password; for administrators.
-#[utoipa::path(post, path = "/people/{id}/link", tag = "people", params(("id" = String, Path)), responses((status = 201, body = LinkView), (status = 403, body = ApiRefusal)))]
+#[cfg_attr(test, utoipa::path(post, path = "/people/{id}/link", tag = "people", params(("id" = String, Path)), responses((status = 201, body = LinkView), (status = 403, body = super::ApiRefusal))))]
 pub async fn create_setup_link(
     call: ConsoleCall,
     Path(id): Path<String>,
@@ -110,12 +109,13 @@ pub async fn create_setup_link(
 }
 
 /// The invitations that still work; for administrators.
-#[utoipa::path(get, path = "/invitations", tag = "people", responses((status = 200, body = [InvitationView])))]
+#[cfg_attr(test, utoipa::path(get, path = "/invitations", tag = "people", responses((status = 200, body = [InvitationView]))))]
 pub async fn list_invitations(call: ConsoleCall) -> Result<Json<Vec<InvitationView>>, Refusal> {
     invitations::list_invitations(&call).await.map(Json)
 }
 
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct InviteBody {
     /// The account will have this e-mail address.
@@ -125,7 +125,7 @@ pub struct InviteBody {
 }
 
 /// Makes an invitation; for administrators.
-#[utoipa::path(post, path = "/invitations", tag = "people", request_body = InviteBody, responses((status = 201, body = CreatedInvitation)))]
+#[cfg_attr(test, utoipa::path(post, path = "/invitations", tag = "people", request_body = InviteBody, responses((status = 201, body = CreatedInvitation))))]
 pub async fn invite(
     call: ConsoleCall,
     Body(body): Body<InviteBody>,
@@ -136,13 +136,14 @@ pub async fn invite(
 }
 
 /// Ends an invitation; for administrators.
-#[utoipa::path(delete, path = "/invitations/{id}", tag = "people", params(("id" = String, Path)), responses((status = 204), (status = 404, body = ApiRefusal)))]
+#[cfg_attr(test, utoipa::path(delete, path = "/invitations/{id}", tag = "people", params(("id" = String, Path)), responses((status = 204), (status = 404, body = super::ApiRefusal))))]
 pub async fn withdraw(call: ConsoleCall, Path(id): Path<String>) -> Result<StatusCode, Refusal> {
     invitations::withdraw(&call, &id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct AcceptBody {
     /// The last part of the link.
@@ -156,7 +157,7 @@ pub struct AcceptBody {
 }
 
 /// Makes the account of an invitation, and signs in.
-#[utoipa::path(post, path = "/invitations/accept", tag = "people", request_body = AcceptBody, responses((status = 201, body = PersonView), (status = 410, body = ApiRefusal)))]
+#[cfg_attr(test, utoipa::path(post, path = "/invitations/accept", tag = "people", request_body = AcceptBody, responses((status = 201, body = PersonView), (status = 410, body = super::ApiRefusal))))]
 pub async fn accept(
     call: ConsoleCall,
     Body(body): Body<AcceptBody>,

@@ -7,15 +7,15 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::stream;
 use serde::Deserialize;
-use utoipa::ToSchema;
 
-use super::{ApiRefusal, Body};
+use super::Body;
 use crate::console::actor::ConsoleCall;
 use crate::console::operations::play::{self, PlayInput};
 use crate::console::refusal::Refusal;
-use crate::console::views::{PlayEventView, PlayOptionsView};
+use crate::console::views::PlayOptionsView;
 
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PlayBody {
     /// The id of one of one's own keys.
@@ -32,13 +32,13 @@ pub struct PlayBody {
 }
 
 /// What one can play with.
-#[utoipa::path(get, path = "/play", tag = "play", responses((status = 200, body = PlayOptionsView)))]
+#[cfg_attr(test, utoipa::path(get, path = "/play", tag = "play", responses((status = 200, body = PlayOptionsView))))]
 pub async fn list_options(call: ConsoleCall) -> Result<Json<PlayOptionsView>, Refusal> {
     play::list_options(&call).await.map(Json)
 }
 
 /// Sends a message to a model by the gateway's own listener. The response is a stream of events, of which the last is `done`.
-#[utoipa::path(post, path = "/play", tag = "play", request_body = PlayBody, responses((status = 200, body = PlayEventView, content_type = "text/event-stream"), (status = 400, body = ApiRefusal), (status = 404, body = ApiRefusal)))]
+#[cfg_attr(test, utoipa::path(post, path = "/play", tag = "play", request_body = PlayBody, responses((status = 200, body = crate::console::views::PlayEventView, content_type = "text/event-stream"), (status = 400, body = super::ApiRefusal), (status = 404, body = super::ApiRefusal))))]
 pub async fn play(call: ConsoleCall, Body(body): Body<PlayBody>) -> Result<Response, Refusal> {
     let input = PlayInput {
         key: body.key,

@@ -6,9 +6,8 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use axum_extra::extract::CookieJar;
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
-use super::{ApiRefusal, Body};
+use super::Body;
 use crate::console::actor::ConsoleCall;
 use crate::console::operations::session::{Begun, Entered};
 use crate::console::operations::{people, reset, session, sign_up, verification};
@@ -25,7 +24,8 @@ pub(super) fn with_cookie(call: &ConsoleCall, begun: Begun, status: StatusCode) 
 }
 
 /// The password is right, and a code of the second factor comes next, to `/session/totp`.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 struct CodeNeeded {
     second_factor: bool,
 }
@@ -49,7 +49,8 @@ fn entered(call: &ConsoleCall, entered: Entered) -> Response {
     }
 }
 
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct SignInBody {
     /// A username or an e-mail address.
     login: String,
@@ -57,33 +58,34 @@ pub struct SignInBody {
 }
 
 /// Who is signed in.
-#[utoipa::path(get, path = "/session", tag = "session", responses((status = 200, body = PersonView), (status = 401, body = ApiRefusal)))]
+#[cfg_attr(test, utoipa::path(get, path = "/session", tag = "session", responses((status = 200, body = PersonView), (status = 401, body = super::ApiRefusal))))]
 pub async fn current(call: ConsoleCall) -> Result<Json<PersonView>, Refusal> {
     session::current(&call).await.map(Json)
 }
 
 /// Signs in; a person with a second factor enters a code next.
-#[utoipa::path(post, path = "/session", tag = "session", request_body = SignInBody, responses((status = 201, body = PersonView), (status = 202, body = CodeNeeded), (status = 401, body = ApiRefusal), (status = 429, body = ApiRefusal)))]
+#[cfg_attr(test, utoipa::path(post, path = "/session", tag = "session", request_body = SignInBody, responses((status = 201, body = PersonView), (status = 202, body = CodeNeeded), (status = 401, body = super::ApiRefusal), (status = 429, body = super::ApiRefusal))))]
 pub async fn sign_in(call: ConsoleCall, Body(body): Body<SignInBody>) -> Result<Response, Refusal> {
     let signed_in = session::sign_in(&call, &body.login, &body.password).await?;
     Ok(entered(&call, signed_in))
 }
 
 /// Signs out.
-#[utoipa::path(delete, path = "/session", tag = "session", responses((status = 204)))]
+#[cfg_attr(test, utoipa::path(delete, path = "/session", tag = "session", responses((status = 204))))]
 pub async fn sign_out(call: ConsoleCall) -> Result<(StatusCode, CookieJar), Refusal> {
     session::sign_out(&call).await?;
     let cookie = ended_cookie(&call.console.settings);
     Ok((StatusCode::NO_CONTENT, CookieJar::new().add(cookie)))
 }
 
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct PasswordBody {
     password: String,
 }
 
 /// Enters the password again, for what needs it (`confirm_password`).
-#[utoipa::path(post, path = "/session/confirmation", tag = "session", request_body = PasswordBody, responses((status = 204), (status = 401, body = ApiRefusal)))]
+#[cfg_attr(test, utoipa::path(post, path = "/session/confirmation", tag = "session", request_body = PasswordBody, responses((status = 204), (status = 401, body = super::ApiRefusal))))]
 pub async fn confirm_password(
     call: ConsoleCall,
     Body(body): Body<PasswordBody>,
@@ -92,7 +94,8 @@ pub async fn confirm_password(
     Ok(StatusCode::NO_CONTENT)
 }
 
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ResetBody {
     /// A username or an e-mail address.
@@ -100,7 +103,7 @@ pub struct ResetBody {
 }
 
 /// Sends a link to choose another password, if there is an account with a verified address.
-#[utoipa::path(post, path = "/reset", tag = "session", request_body = ResetBody, responses((status = 202), (status = 404, body = ApiRefusal), (status = 429, body = ApiRefusal)))]
+#[cfg_attr(test, utoipa::path(post, path = "/reset", tag = "session", request_body = ResetBody, responses((status = 202), (status = 404, body = super::ApiRefusal), (status = 429, body = super::ApiRefusal))))]
 pub async fn request_reset(
     call: ConsoleCall,
     Body(body): Body<ResetBody>,
@@ -109,14 +112,15 @@ pub async fn request_reset(
     Ok(StatusCode::ACCEPTED)
 }
 
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct AddressBody {
     email: String,
 }
 
 /// Sends a link to make an account, where `console.sign_up` lets people make their own and mail is sent.
-#[utoipa::path(post, path = "/sign-up", tag = "session", request_body = AddressBody, responses((status = 202), (status = 403, body = ApiRefusal), (status = 429, body = ApiRefusal)))]
+#[cfg_attr(test, utoipa::path(post, path = "/sign-up", tag = "session", request_body = AddressBody, responses((status = 202), (status = 403, body = super::ApiRefusal), (status = 429, body = super::ApiRefusal))))]
 pub async fn request_sign_up(
     call: ConsoleCall,
     Body(body): Body<AddressBody>,
@@ -125,7 +129,8 @@ pub async fn request_sign_up(
     Ok(StatusCode::ACCEPTED)
 }
 
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct VerificationBody {
     /// The last part of the link.
@@ -133,7 +138,7 @@ pub struct VerificationBody {
 }
 
 /// Proves an address by the link that was sent to it.
-#[utoipa::path(post, path = "/verification", tag = "session", request_body = VerificationBody, responses((status = 204), (status = 410, body = ApiRefusal)))]
+#[cfg_attr(test, utoipa::path(post, path = "/verification", tag = "session", request_body = VerificationBody, responses((status = 204), (status = 410, body = super::ApiRefusal))))]
 pub async fn verify(
     call: ConsoleCall,
     Body(body): Body<VerificationBody>,
@@ -143,13 +148,14 @@ pub async fn verify(
 }
 
 /// Sends the link that proves one's own address once more.
-#[utoipa::path(post, path = "/me/verification", tag = "me", responses((status = 202), (status = 400, body = ApiRefusal), (status = 429, body = ApiRefusal)))]
+#[cfg_attr(test, utoipa::path(post, path = "/me/verification", tag = "me", responses((status = 202), (status = 400, body = super::ApiRefusal), (status = 429, body = super::ApiRefusal))))]
 pub async fn request_verification(call: ConsoleCall) -> Result<StatusCode, Refusal> {
     verification::request_verification(&call).await?;
     Ok(StatusCode::ACCEPTED)
 }
 
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct ChoosePasswordBody {
     /// The last part of the link.
     token: String,
@@ -157,7 +163,7 @@ pub struct ChoosePasswordBody {
 }
 
 /// Chooses a password by a link, and signs in.
-#[utoipa::path(put, path = "/reset", tag = "session", request_body = ChoosePasswordBody, responses((status = 201, body = PersonView), (status = 202, body = CodeNeeded), (status = 410, body = ApiRefusal)))]
+#[cfg_attr(test, utoipa::path(put, path = "/reset", tag = "session", request_body = ChoosePasswordBody, responses((status = 201, body = PersonView), (status = 202, body = CodeNeeded), (status = 410, body = super::ApiRefusal))))]
 pub async fn choose_password(
     call: ConsoleCall,
     Body(body): Body<ChoosePasswordBody>,
@@ -167,12 +173,13 @@ pub async fn choose_password(
 }
 
 /// Oneself.
-#[utoipa::path(get, path = "/me", tag = "me", responses((status = 200, body = PersonView)))]
+#[cfg_attr(test, utoipa::path(get, path = "/me", tag = "me", responses((status = 200, body = PersonView))))]
 pub async fn get_me(call: ConsoleCall) -> Result<Json<PersonView>, Refusal> {
     session::current(&call).await.map(Json)
 }
 
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct MeBody {
     display: Option<String>,
@@ -181,7 +188,7 @@ pub struct MeBody {
 }
 
 /// Changes the name that others see, and the e-mail address.
-#[utoipa::path(patch, path = "/me", tag = "me", request_body = MeBody, responses((status = 200, body = PersonView), (status = 400, body = ApiRefusal)))]
+#[cfg_attr(test, utoipa::path(patch, path = "/me", tag = "me", request_body = MeBody, responses((status = 200, body = PersonView), (status = 400, body = super::ApiRefusal))))]
 pub async fn change_me(
     call: ConsoleCall,
     Body(body): Body<MeBody>,
@@ -194,14 +201,15 @@ pub async fn change_me(
     people::change_me(&call, edit).await.map(Json)
 }
 
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct NewPasswordBody {
     old: String,
     new: String,
 }
 
 /// Changes the password; every other session ends.
-#[utoipa::path(put, path = "/me/password", tag = "me", request_body = NewPasswordBody, responses((status = 200, body = PersonView), (status = 401, body = ApiRefusal)))]
+#[cfg_attr(test, utoipa::path(put, path = "/me/password", tag = "me", request_body = NewPasswordBody, responses((status = 200, body = PersonView), (status = 401, body = super::ApiRefusal))))]
 pub async fn change_password(
     call: ConsoleCall,
     Body(body): Body<NewPasswordBody>,
@@ -211,13 +219,13 @@ pub async fn change_password(
 }
 
 /// One's own sessions.
-#[utoipa::path(get, path = "/me/sessions", tag = "me", responses((status = 200, body = [SessionView])))]
+#[cfg_attr(test, utoipa::path(get, path = "/me/sessions", tag = "me", responses((status = 200, body = [SessionView]))))]
 pub async fn list_sessions(call: ConsoleCall) -> Result<Json<Vec<SessionView>>, Refusal> {
     session::list_sessions(&call).await.map(Json)
 }
 
 /// Ends one of one's own sessions.
-#[utoipa::path(delete, path = "/me/sessions/{id}", tag = "me", params(("id" = String, Path)), responses((status = 204), (status = 404, body = ApiRefusal)))]
+#[cfg_attr(test, utoipa::path(delete, path = "/me/sessions/{id}", tag = "me", params(("id" = String, Path)), responses((status = 204), (status = 404, body = super::ApiRefusal))))]
 pub async fn end_session(call: ConsoleCall, Path(id): Path<String>) -> Result<StatusCode, Refusal> {
     session::end_session(&call, &id).await?;
     Ok(StatusCode::NO_CONTENT)

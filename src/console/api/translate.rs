@@ -6,15 +6,15 @@ use axum::Json;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use utoipa::ToSchema;
 
-use super::{ApiRefusal, Body};
+use super::Body;
 use crate::console::actor::ConsoleCall;
 use crate::console::operations::translate::{self, TranslationInput};
 use crate::console::refusal::Refusal;
 use crate::console::views::TranslationView;
 
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct TranslateBody {
     /// `request`, `response` or `stream`; absent: a request.
@@ -25,7 +25,7 @@ pub struct TranslateBody {
     /// The format of the output.
     to: String,
     /// JSON as it is, or a text with JSON or server-sent events; at most 256 KiB.
-    #[schema(value_type = Value)]
+    #[cfg_attr(test, schema(value_type = Value))]
     input: Box<RawValue>,
     /// Of a request: the upstream's model id; of a response: the client's. Absent: as in the input.
     #[serde(default)]
@@ -37,12 +37,12 @@ pub struct TranslateBody {
     max_output_tokens: Option<u64>,
     /// Capabilities of the upstream's model, as in the config.
     #[serde(default)]
-    #[schema(value_type = BTreeMap<String, Value>)]
+    #[cfg_attr(test, schema(value_type = BTreeMap<String, Value>))]
     capabilities: BTreeMap<String, Value>,
 }
 
 /// Translates a body into another format, as the gateway does. Nothing is stored or logged.
-#[utoipa::path(post, path = "/translate", tag = "translate", request_body = TranslateBody, responses((status = 200, body = TranslationView), (status = 400, body = ApiRefusal), (status = 429, body = ApiRefusal)))]
+#[cfg_attr(test, utoipa::path(post, path = "/translate", tag = "translate", request_body = TranslateBody, responses((status = 200, body = TranslationView), (status = 400, body = super::ApiRefusal), (status = 429, body = super::ApiRefusal))))]
 pub async fn translate(
     call: ConsoleCall,
     Body(body): Body<TranslateBody>,

@@ -3,14 +3,13 @@
 use axum::Json;
 use axum::extract::{Path, Query};
 
-use super::ApiRefusal;
 use crate::console::actor::ConsoleCall;
 use crate::console::operations::usage::{self, RequestsInput, UsageInput};
 use crate::console::refusal::Refusal;
 use crate::console::views::{RequestView, RequestsView, UsageView};
 
 /// What was used in some days, by day, model and key.
-#[utoipa::path(get, path = "/usage", tag = "usage", params(UsageInput), responses((status = 200, body = UsageView), (status = 400, body = ApiRefusal), (status = 404, body = ApiRefusal)))]
+#[cfg_attr(test, utoipa::path(get, path = "/usage", tag = "usage", params(UsageInput), responses((status = 200, body = UsageView), (status = 400, body = super::ApiRefusal), (status = 404, body = super::ApiRefusal))))]
 pub async fn get_usage(
     call: ConsoleCall,
     Query(input): Query<UsageInput>,
@@ -19,7 +18,7 @@ pub async fn get_usage(
 }
 
 /// Requests that used tokens or cost something, the newest first, 50 at a time.
-#[utoipa::path(get, path = "/requests", tag = "usage", params(RequestsInput), responses((status = 200, body = RequestsView), (status = 400, body = ApiRefusal), (status = 404, body = ApiRefusal)))]
+#[cfg_attr(test, utoipa::path(get, path = "/requests", tag = "usage", params(RequestsInput), responses((status = 200, body = RequestsView), (status = 400, body = super::ApiRefusal), (status = 404, body = super::ApiRefusal))))]
 pub async fn list_requests(
     call: ConsoleCall,
     Query(input): Query<RequestsInput>,
@@ -28,7 +27,7 @@ pub async fn list_requests(
 }
 
 /// One request with its bill, its attempts and its losses.
-#[utoipa::path(get, path = "/requests/{id}", tag = "usage", params(("id" = String, Path)), responses((status = 200, body = RequestView), (status = 404, body = ApiRefusal)))]
+#[cfg_attr(test, utoipa::path(get, path = "/requests/{id}", tag = "usage", params(("id" = String, Path)), responses((status = 200, body = RequestView), (status = 404, body = super::ApiRefusal))))]
 pub async fn get_request(
     call: ConsoleCall,
     Path(id): Path<String>,

@@ -1,7 +1,6 @@
 //! The audit log: who has changed what, which nobody changes.
 
 use serde::Deserialize;
-use utoipa::IntoParams;
 
 use crate::console::actor::ConsoleCall;
 use crate::console::refusal::{InputProblem, Refusal};
@@ -15,9 +14,10 @@ const PAGE: usize = 50;
 const MAX_CURSOR: usize = 64;
 
 /// Which changes are asked for. What is empty is absent.
-#[derive(Debug, Clone, Default, Deserialize, IntoParams)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[cfg_attr(test, derive(utoipa::IntoParams))]
 #[serde(default)]
-#[into_params(parameter_in = Query)]
+#[cfg_attr(test, into_params(parameter_in = Query))]
 pub struct AuditInput {
     /// The username of who did it.
     pub actor: String,

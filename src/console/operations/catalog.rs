@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Deserialize;
-use utoipa::IntoParams;
 
 use super::translate::take_turn;
 use crate::console::actor::ConsoleCall;
@@ -19,9 +18,10 @@ use crate::runtime::{Model, Snapshot};
 const PAGE: usize = 24;
 
 /// Which models are asked for. What is empty is absent.
-#[derive(Debug, Clone, Default, Deserialize, IntoParams)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[cfg_attr(test, derive(utoipa::IntoParams))]
 #[serde(default)]
-#[into_params(parameter_in = Query)]
+#[cfg_attr(test, into_params(parameter_in = Query))]
 pub struct ModelsInput {
     /// A part of the id, of the provider or of a feature.
     pub q: String,

@@ -3,7 +3,6 @@
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use jiff::Timestamp;
 use serde::Deserialize;
-use utoipa::IntoParams;
 
 use super::catalog::named_models;
 use super::usage::{UsageInput, get_usage};
@@ -19,9 +18,10 @@ use crate::model::ApiErrorKind;
 const MAX_MODELS: usize = 500;
 
 /// What the snippets are for. What is empty is absent.
-#[derive(Debug, Clone, Default, Deserialize, IntoParams)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[cfg_attr(test, derive(utoipa::IntoParams))]
 #[serde(default)]
-#[into_params(parameter_in = Query)]
+#[cfg_attr(test, into_params(parameter_in = Query))]
 pub struct HomeInput {
     /// The model of the snippets. Absent, or none of one's own: the first one.
     pub model: String,

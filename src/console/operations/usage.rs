@@ -7,7 +7,6 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan as _, Unit};
 use serde::Deserialize;
 use tokio::time::timeout;
-use utoipa::IntoParams;
 
 use crate::console::actor::ConsoleCall;
 use crate::console::refusal::{InputProblem, Refusal};
@@ -26,9 +25,10 @@ const PAGE: usize = 50;
 const QUERY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Whose usage is asked for, and of when. What is empty is absent.
-#[derive(Debug, Clone, Default, Deserialize, IntoParams)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[cfg_attr(test, derive(utoipa::IntoParams))]
 #[serde(default)]
-#[into_params(parameter_in = Query)]
+#[cfg_attr(test, into_params(parameter_in = Query))]
 pub struct UsageInput {
     /// The first day (UTC), such as 2026-11-01. Absent: 29 days before the last one.
     pub from: String,
@@ -43,9 +43,10 @@ pub struct UsageInput {
 }
 
 /// Which requests are asked for.
-#[derive(Debug, Clone, Default, Deserialize, IntoParams)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[cfg_attr(test, derive(utoipa::IntoParams))]
 #[serde(default)]
-#[into_params(parameter_in = Query)]
+#[cfg_attr(test, into_params(parameter_in = Query))]
 pub struct RequestsInput {
     /// The first day (UTC), such as 2026-11-01. Absent: 29 days before the last one.
     pub from: String,

@@ -2,14 +2,14 @@
 
 use jiff::Timestamp;
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::{Decimal, KeyUse, Moment, percent};
 use crate::model::{Money, Spending};
 use crate::runtime::period_end;
 use crate::store::AccountSummary;
 
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct AccountView {
     pub name: String,
     /// `person` or `system`.
@@ -20,7 +20,7 @@ pub struct AccountView {
     /// Unlimited Quota: only the caps of its keys hold.
     pub unlimited_quota: bool,
     /// The most that all of its keys may spend together.
-    #[schema(value_type = Option<f64>)]
+    #[cfg_attr(test, schema(value_type = Option<f64>))]
     pub spending_cap: Option<Decimal>,
     /// `none`, `daily` or `monthly`.
     pub reset: &'static str,
@@ -41,20 +41,21 @@ impl From<AccountSummary> for AccountView {
 }
 
 /// An account with what its keys have spent.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct AccountSpendingView {
     #[serde(flatten)]
     pub account: AccountView,
-    #[schema(value_type = Option<String>, format = DateTime)]
+    #[cfg_attr(test, schema(value_type = Option<String>, format = DateTime))]
     pub resets_at: Option<Moment>,
     /// In the period of the cap, as far as it is recorded.
-    #[schema(value_type = f64)]
+    #[cfg_attr(test, schema(value_type = f64))]
     pub spent: Decimal,
     /// Reserved by this gateway for requests in flight.
-    #[schema(value_type = f64)]
+    #[cfg_attr(test, schema(value_type = f64))]
     pub held: Decimal,
     /// Neither spent nor held.
-    #[schema(value_type = Option<f64>)]
+    #[cfg_attr(test, schema(value_type = Option<f64>))]
     pub left: Option<Decimal>,
 }
 

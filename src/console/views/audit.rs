@@ -1,22 +1,23 @@
 //! Lines of the audit log.
 
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::Moment;
 use crate::store::AuditLine;
 
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct AuditView {
     pub changes: Vec<AuditLineView>,
     /// The `after` of the page that follows; null: this is the last one.
     pub next: Option<String>,
 }
 
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct AuditLineView {
     pub id: String,
-    #[schema(value_type = String, format = DateTime)]
+    #[cfg_attr(test, schema(value_type = String, format = DateTime))]
     pub time: Moment,
     /// The username; empty: nobody was signed in.
     pub actor: String,

@@ -1,13 +1,13 @@
 //! Models, as the catalog for people shows them.
 
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::Decimal;
 use crate::config::{Amount, Pricing};
 
 /// Some models, in the order of the config file.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct ModelsView {
     /// How many there are, on all pages.
     pub total: usize,
@@ -16,7 +16,8 @@ pub struct ModelsView {
     pub models: Vec<ModelView>,
 }
 
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct ModelView {
     pub id: String,
     pub provider: String,
@@ -35,7 +36,7 @@ pub struct ModelView {
     pub api_doc_url: Option<String>,
     /// What is set of its capabilities, as names and values.
     #[serde(skip)]
-    #[schema(ignore)]
+    #[cfg_attr(test, schema(ignore))]
     pub capabilities: Vec<(String, String)>,
     /// What clients of each format lose; empty for models that have no conversations or images.
     pub clients: Vec<ClientLossesView>,
@@ -48,13 +49,14 @@ impl ModelView {
     }
 }
 
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct PriceView {
     /// The name in the config.
     pub item: &'static str,
     /// `million_tokens`, `request`, `second` or `minute`.
     pub unit: &'static str,
-    #[schema(value_type = f64)]
+    #[cfg_attr(test, schema(value_type = f64))]
     pub price: Decimal,
 }
 
@@ -82,7 +84,8 @@ impl PriceView {
 }
 
 /// What clients of one format lose on a model, as far as it was tried.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct ClientLossesView {
     /// The format of the client.
     pub client: &'static str,

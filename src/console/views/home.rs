@@ -1,12 +1,12 @@
 //! What a person sees first: what is left, how today went, and how to set up a client.
 
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::{AccountSpendingView, Decimal, KeyView};
 
 /// The first page of a person.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct HomeView {
     pub account: String,
     /// What all keys of the account have spent, and what is left of its cap.
@@ -24,16 +24,18 @@ pub struct HomeView {
 }
 
 /// What an account has used since the day began, in UTC.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct TodayView {
     pub requests: u64,
-    #[schema(value_type = f64)]
+    #[cfg_attr(test, schema(value_type = f64))]
     pub cost: Decimal,
     /// At this gateway, since the day began or it started.
     pub errors: Vec<ErrorCountView>,
 }
 
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct ErrorCountView {
     /// As the access log names it.
     pub kind: &'static str,
@@ -41,7 +43,8 @@ pub struct ErrorCountView {
 }
 
 /// What to set in a client, ready to be copied.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct SnippetView {
     /// A word for programs.
     pub id: &'static str,

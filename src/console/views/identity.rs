@@ -1,27 +1,28 @@
 //! Identity providers, and who a person is for them.
 
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::Moment;
 use crate::store::StoredIdentity;
 
 /// An identity provider that people may sign in at.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct ProviderView {
     pub name: String,
     pub label: String,
 }
 
 /// Who one is for an identity provider.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct IdentityView {
     pub id: String,
     /// What the provider is called.
     pub label: String,
     pub issuer: String,
     pub email: Option<String>,
-    #[schema(value_type = String, format = DateTime)]
+    #[cfg_attr(test, schema(value_type = String, format = DateTime))]
     pub created: Moment,
 }
 

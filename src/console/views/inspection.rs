@@ -1,7 +1,6 @@
 //! Inspections and what they captured.
 
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::{Decimal, Moment};
 use crate::runtime::{
@@ -9,7 +8,8 @@ use crate::runtime::{
 };
 
 /// An inspection of a key.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct InspectionView {
     pub id: String,
     pub key_id: String,
@@ -21,13 +21,13 @@ pub struct InspectionView {
     pub by: String,
     /// The process whose requests it shows: others capture nothing.
     pub gateway: String,
-    #[schema(value_type = String, format = DateTime)]
+    #[cfg_attr(test, schema(value_type = String, format = DateTime))]
     pub started: Moment,
     /// No request is captured after this.
-    #[schema(value_type = String, format = DateTime)]
+    #[cfg_attr(test, schema(value_type = String, format = DateTime))]
     pub until: Moment,
     /// What was captured can be seen until then.
-    #[schema(value_type = String, format = DateTime)]
+    #[cfg_attr(test, schema(value_type = String, format = DateTime))]
     pub kept_until: Moment,
     pub running: bool,
     /// How many more requests are captured.
@@ -65,12 +65,13 @@ impl InspectionView {
 }
 
 /// An inspected request in one line.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct CaptureLineView {
     /// The first one of an inspection is 1.
     pub number: u32,
     pub request_id: String,
-    #[schema(value_type = String, format = DateTime)]
+    #[cfg_attr(test, schema(value_type = String, format = DateTime))]
     pub time: Moment,
     /// Empty until the request has ended.
     pub model: String,
@@ -88,7 +89,7 @@ pub struct CaptureLineView {
     pub output: Option<u64>,
     pub estimated: bool,
     /// Null: it is not known yet, or there is no price.
-    #[schema(value_type = Option<f64>)]
+    #[cfg_attr(test, schema(value_type = Option<f64>))]
     pub cost: Option<Decimal>,
     pub took_ms: Option<f64>,
 }
@@ -118,7 +119,8 @@ impl CaptureLineView {
 }
 
 /// An inspected request with all that was captured of it. Credentials are redacted.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct CaptureView {
     #[serde(flatten)]
     pub line: CaptureLineView,
@@ -170,7 +172,8 @@ impl CaptureView {
     }
 }
 
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct CapturedAttemptView {
     pub upstream: String,
     /// The format of the upstream.
@@ -182,7 +185,8 @@ pub struct CapturedAttemptView {
 }
 
 /// A header and a body, as text.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct MessageView {
     /// The first line and the fields.
     pub head: String,
@@ -206,7 +210,8 @@ impl From<&CapturedMessage> for MessageView {
 }
 
 /// One event of a request.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct TimelineEventView {
     /// Since the request has arrived.
     pub ms: f64,

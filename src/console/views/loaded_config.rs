@@ -1,12 +1,12 @@
 //! The config that is in force.
 
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::config::Problem;
 use crate::runtime::Snapshot;
 
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct LoadedConfigView {
     /// Its settings line by line, without comments, and with `[redacted]` in the place of secrets.
     pub lines: Vec<ConfigLineView>,
@@ -16,7 +16,8 @@ pub struct LoadedConfigView {
     pub warnings: usize,
 }
 
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct ConfigLineView {
     /// Where the file has it.
     pub line: u64,
@@ -25,7 +26,8 @@ pub struct ConfigLineView {
     pub warnings: Vec<ConfigNoteView>,
 }
 
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct ConfigNoteView {
     pub line: u64,
     pub column: u64,

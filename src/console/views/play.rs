@@ -1,26 +1,28 @@
 //! What one can play with, and what came of it.
 
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::{Decimal, InspectionView};
 
 /// What one can play with.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct PlayOptionsView {
     pub keys: Vec<PlayKeyView>,
     /// The models for conversations; a key may be for some of them only.
     pub models: Vec<String>,
 }
 
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct PlayKeyView {
     pub id: String,
     pub name: String,
 }
 
 /// What came of a request, once all of it is there.
-#[derive(Debug, Clone, Default, Serialize, ToSchema)]
+#[derive(Debug, Clone, Default, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct PlayOutcomeView {
     pub request_id: String,
     pub status: u16,
@@ -31,7 +33,7 @@ pub struct PlayOutcomeView {
     pub output: Option<u64>,
     pub estimated: bool,
     /// Null: the model has no price, or the inspector is off and the cost is in the list of requests only.
-    #[schema(value_type = Option<f64>)]
+    #[cfg_attr(test, schema(value_type = Option<f64>))]
     pub cost: Option<Decimal>,
     pub took_ms: Option<f64>,
 }
@@ -50,7 +52,8 @@ impl PlayOutcomeView {
 }
 
 /// One step of an answer.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum PlayEventView {
     /// A part of the answer.

@@ -4,14 +4,14 @@ use std::fmt;
 
 use serde::{Serialize, Serializer, ser::Error as _};
 use serde_json::value::RawValue;
-use utoipa::ToSchema;
 
 use super::{Decimal, Moment};
 use crate::model::{Money, UsageRecord};
 use crate::runtime::{Bill, BillLine, PriceUnit};
 
 /// Some requests, the newest first.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct RequestsView {
     /// The days of UTC; both are part of it.
     pub from: String,
@@ -22,11 +22,12 @@ pub struct RequestsView {
 }
 
 /// A request that used tokens or cost something.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct RequestLineView {
     pub id: String,
     /// When it ended.
-    #[schema(value_type = String, format = DateTime)]
+    #[cfg_attr(test, schema(value_type = String, format = DateTime))]
     pub time: Moment,
     /// The name of the key.
     pub key: String,
@@ -41,7 +42,7 @@ pub struct RequestLineView {
     pub output: u64,
     /// Some of the usage is estimated by the gateway.
     pub estimated: bool,
-    #[schema(value_type = f64)]
+    #[cfg_attr(test, schema(value_type = f64))]
     pub cost: Decimal,
     /// Null: it was not recorded.
     pub took_ms: Option<u64>,
@@ -68,7 +69,8 @@ impl From<&UsageRecord<'_>> for RequestLineView {
 }
 
 /// A request with its bill.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct RequestView {
     #[serde(flatten)]
     pub request: RequestLineView,
@@ -92,20 +94,22 @@ pub struct RequestView {
 }
 
 /// The lines add up to the total, to the digit.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct BillView {
     /// The prices in force, such as `input=1.25 output=10`; null: there were none, or they were not recorded.
     pub prices: Option<String>,
     pub lines: Vec<BillLineView>,
     /// What the lines do not explain: earlier attempts at other prices, or an amount that was reserved for a usage that could
     /// not be read.
-    #[schema(value_type = Option<f64>)]
+    #[cfg_attr(test, schema(value_type = Option<f64>))]
     pub difference: Option<Difference>,
-    #[schema(value_type = f64)]
+    #[cfg_attr(test, schema(value_type = f64))]
     pub total: Decimal,
 }
 
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct BillLineView {
     /// The name of the price in the config.
     pub item: &'static str,
@@ -114,13 +118,14 @@ pub struct BillLineView {
     /// `million_tokens`, `request`, `second` or `minute`.
     pub unit: &'static str,
     /// For one unit.
-    #[schema(value_type = f64)]
+    #[cfg_attr(test, schema(value_type = f64))]
     pub price: Decimal,
-    #[schema(value_type = f64)]
+    #[cfg_attr(test, schema(value_type = f64))]
     pub amount: Decimal,
 }
 
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct AttemptView {
     pub upstream: String,
     /// Why it failed; null: it answered.

@@ -1,12 +1,12 @@
 //! Translations, as the explorer shows them.
 
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::MarkedText;
 
 /// What becomes of a body in another format.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct TranslationView {
     /// The format of the input.
     pub from: &'static str,
@@ -21,10 +21,10 @@ pub struct TranslationView {
     /// What the translation reports.
     pub losses: Vec<LossView>,
     #[serde(skip)]
-    #[schema(ignore)]
+    #[cfg_attr(test, schema(ignore))]
     pub input_text: MarkedText,
     #[serde(skip)]
-    #[schema(ignore)]
+    #[cfg_attr(test, schema(ignore))]
     pub output_text: MarkedText,
 }
 
@@ -37,7 +37,8 @@ impl TranslationView {
 }
 
 /// Why a body is refused.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct TranslationRefusal {
     /// That the client gets.
     pub status: u16,
@@ -47,7 +48,8 @@ pub struct TranslationRefusal {
 }
 
 /// A difference that the translation reports.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct LossView {
     /// `dropped`, `adjusted` or `added`.
     pub action: &'static str,

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::runtime::{HealthStatus, Snapshot, Upstream};
 
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct UpstreamView {
     pub name: String,
     /// The formats that it speaks.
@@ -34,7 +34,8 @@ pub struct UpstreamView {
 }
 
 /// One model at an upstream.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct UpstreamModelView {
     /// By the upstream's name of it.
     pub model: String,

@@ -1,13 +1,13 @@
 //! Usage, added up by day, model and key.
 
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::Decimal;
 use crate::store::UsageSum;
 
 /// What was used in some days.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct UsageView {
     /// Null: all accounts.
     pub account: Option<String>,
@@ -23,7 +23,8 @@ pub struct UsageView {
 }
 
 /// The usage of a day, a model or a key.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct NamedUsage {
     pub name: String,
     #[serde(flatten)]
@@ -31,7 +32,8 @@ pub struct NamedUsage {
 }
 
 /// The usage of some requests.
-#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[derive(Debug, Clone, Copy, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct UsageSumView {
     pub requests: u64,
     /// Of these, those whose usage the gateway has estimated.
@@ -46,7 +48,7 @@ pub struct UsageSumView {
     /// Of the output.
     pub thinking: u64,
     pub images: u64,
-    #[schema(value_type = f64)]
+    #[cfg_attr(test, schema(value_type = f64))]
     pub cost: Decimal,
 }
 
