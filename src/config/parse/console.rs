@@ -71,12 +71,8 @@ pub fn parse(
         reader.warnings.add(admin.position, message);
     }
     let (listen, tls) = listen?;
-    if tls.is_none() && !listen.value.ip().is_loopback() && proxies.is_empty() {
-        let message = format!(
-            "console.listen {:?} is reached without TLS; give it a certificate ({{addr, tls: {{cert, key}}}}), listen on a loopback address, or name the proxies in front of it under trusted_proxies",
-            listen.written
-        );
-        reader.problems.add(listen.position, message);
+    if tls.is_none() && proxies.is_empty() {
+        check_loopback(reader, &listen);
     }
     if let Some(field) = mail_field.filter(|_| public_url.is_none()) {
         let message = "mail has links that only this machine can open; set public_url";
@@ -109,6 +105,17 @@ fn parse_inspector(text: &str) -> Result<InspectorAccess, String> {
         "owners" => Ok(InspectorAccess::Owners),
         "off" => Ok(InspectorAccess::Off),
         _ => Err("owners or off".to_owned()),
+    }
+}
+
+/// Refuses a listener without TLS that others than this machine may reach.
+fn check_loopback(reader: &mut ConfigReader, listen: &Located<SocketAddr>) {
+    if !listen.value.ip().is_loopback() {
+        let message = format!(
+            "console.listen {:?} is reached without TLS; give it a certificate ({{addr, tls: {{cert, key}}}}), listen on a loopback address, or name the proxies in front of it under trusted_proxies",
+            listen.written
+        );
+        reader.problems.add(listen.position, message);
     }
 }
 
