@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use axum::extract::{ConnectInfo, FromRequestParts};
+use axum::extract::{ConnectInfo, FromRequestParts, OriginalUri};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 
@@ -27,9 +27,12 @@ impl FromRequestParts<Arc<Console>> for ConsoleCall {
         let peer = peer.map(|ConnectInfo(address)| address.ip());
         let agent = parts.headers.get(header::USER_AGENT);
         let agent = agent.and_then(|agent| agent.to_str().ok());
+        // The routes of the API see their paths without its prefix.
+        let original = parts.extensions.get::<OriginalUri>();
+        let path = original.map_or(parts.uri.path(), |OriginalUri(uri)| uri.path());
         Ok(ConsoleCall {
             actor: sessions::actor_of(console, &parts.headers).await?,
-            via: match parts.uri.path().starts_with("/api/") {
+            via: match path.starts_with("/api/") {
                 true => Via::Api,
                 false => Via::Pages,
             },
