@@ -217,7 +217,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
 }
 
 /// An amount, as a number or as text.
-fn amount(number: Box<RawValue>) -> Result<Money, InputProblem> {
+fn amount(number: &RawValue) -> Result<Money, InputProblem> {
     let text = number.get().trim_matches('"');
     Money::parse(text).ok_or(InputProblem::Cap)
 }

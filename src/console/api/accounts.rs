@@ -48,7 +48,9 @@ pub async fn change_account(
     Path(account): Path<String>,
     Body(body): Body<AccountBody>,
 ) -> Result<Json<AccountSpendingView>, Refusal> {
-    let cap = body.spending_cap.map(|cap| cap.map(amount).transpose());
+    let cap = body
+        .spending_cap
+        .map(|cap| cap.map(|cap| amount(&cap)).transpose());
     let reset = body.reset.as_deref();
     let reset = reset.map(|word| Reset::from_word(word).ok_or(InputProblem::Reset));
     let edit = AccountEdit {

@@ -54,7 +54,9 @@ impl KeyBody {
             time.map(|time| time.as_millisecond())
                 .map_err(|_| InputProblem::Expiry)
         };
-        let cap = self.spending_cap.map(|cap| cap.map(amount).transpose());
+        let cap = self
+            .spending_cap
+            .map(|cap| cap.map(|cap| amount(&cap)).transpose());
         let reset = self
             .reset
             .map(|word| Reset::from_word(&word).ok_or(InputProblem::Reset));
