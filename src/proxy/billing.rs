@@ -77,8 +77,7 @@ pub(super) fn reserve(
         };
         let recording = recording_time::longest(request.operation, attempt);
         // What is compacted is read twice, and a prompt for images once for each.
-        let is_compacted = compacted_of(attempt).is_some();
-        let readings = 1 + u64::from(is_compacted);
+        let readings = 1 + u64::from(compacted_of(attempt).is_some());
         let readings = readings.max(images_of(attempt, client, limit.choices));
         let tokens = input_of(attempt).tokens.saturating_mul(readings);
         let highest = prices.max_cost(tokens, output, milliseconds(longest));

@@ -2,7 +2,7 @@
 
 use pingora_proxy::Session;
 
-use super::capture::{CaptureRecorder, EndedRequest};
+use super::capture::{CaptureRecorder, FinishedRequest};
 use super::context::{RequestContext, RequestCost};
 use super::loss_paths::loss_paths;
 use crate::model::{Action, ApiErrorKind};
@@ -27,7 +27,7 @@ pub(super) fn finish(ctx: &mut RequestContext, cost: Option<RequestCost>) {
         return;
     };
     let upstream = ctx.route.current().map(|attempt| attempt.upstream.clone());
-    recorder.finish(EndedRequest {
+    recorder.finish(FinishedRequest {
         upstream: upstream.as_deref(),
         codec: ctx.client.codec(),
         model: ctx.route.model_name().unwrap_or_default(),

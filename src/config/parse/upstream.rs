@@ -110,12 +110,7 @@ fn parse(
     let headers = with_preset_headers(headers.unwrap_or_default(), provider);
     let timeouts = table.take("timeouts");
     let timeouts = timeouts.and_then(|field| parse_timeouts(reader, field));
-    let choices = [
-        ("auto", Protocol::Auto),
-        ("http1", Protocol::Http1),
-        ("http2", Protocol::Http2),
-    ];
-    let protocol = reader.optional(&mut table, "protocol", values::one_of(&choices));
+    let protocol = parse_protocol(reader, &mut table);
     let brand = parse_brand(reader, &mut table, endpoints.as_ref());
     let concurrency = parse_concurrency(reader, &mut table);
     let breaker = table.take("breaker");
@@ -153,6 +148,15 @@ fn parse(
         tls,
         proxies,
     })
+}
+
+fn parse_protocol(reader: &mut ConfigReader, table: &mut ConfigTable) -> Option<Protocol> {
+    let choices = [
+        ("auto", Protocol::Auto),
+        ("http1", Protocol::Http1),
+        ("http2", Protocol::Http2),
+    ];
+    reader.optional(table, "protocol", values::one_of(&choices))
 }
 
 /// The name, which is that of the preset if there is no other.

@@ -13,7 +13,7 @@ use utoipa::OpenApi;
         description = "People and keys of an Omniglot gateway. Sign in with POST /api/v1/session; the cookie of the response is the session.",
         license(name = "Apache-2.0")
     ),
-    nest((path = "/api/v1", api = Handlers))
+    nest((path = "/api/v1", api = ApiHandlers))
 )]
 struct Description;
 
@@ -78,7 +78,7 @@ struct Description;
     super::usage::get_usage,
     super::usage::list_requests
 ))]
-struct Handlers;
+struct ApiHandlers;
 
 /// Read while the test runs, so that it need not be built again for a new description.
 fn description() -> String {

@@ -7,17 +7,33 @@ const VARIABLE: &str = "OMNIGLOT_KEY";
 
 /// The snippets for a gateway and one of its models.
 pub fn snippets(gateway: &str, model: &str) -> Vec<SnippetView> {
-    let name = serde_json::Value::from(model).to_string();
-    let (shell_url, shell_model) = (quoted(gateway), quoted(model));
-    let body =
-        format!(r#"{{"model": {name}, "messages": [{{"role": "user", "content": "Hello"}}]}}"#);
-    let snippet = |id, client, format, file, text| SnippetView {
+    let mut all = program_snippets(gateway, model);
+    all.extend(sdk_snippets(gateway, model));
+    all
+}
+
+fn snippet(
+    id: &'static str,
+    client: &'static str,
+    format: &'static str,
+    file: Option<&'static str>,
+    text: String,
+) -> SnippetView {
+    SnippetView {
         id,
         client,
         format,
         file,
         text,
-    };
+    }
+}
+
+/// Programs: a shell starts them.
+fn program_snippets(gateway: &str, model: &str) -> Vec<SnippetView> {
+    let name = serde_json::Value::from(model).to_string();
+    let (shell_url, shell_model) = (quoted(gateway), quoted(model));
+    let body =
+        format!(r#"{{"model": {name}, "messages": [{{"role": "user", "content": "Hello"}}]}}"#);
     vec![
         snippet(
             "curl",
@@ -57,6 +73,13 @@ pub fn snippets(gateway: &str, model: &str) -> Vec<SnippetView> {
                 "export GOOGLE_GEMINI_BASE_URL={shell_url}\nexport GEMINI_API_KEY=\"${VARIABLE}\"\ngemini -m {shell_model}"
             ),
         ),
+    ]
+}
+
+/// Libraries of a language.
+fn sdk_snippets(gateway: &str, model: &str) -> Vec<SnippetView> {
+    let name = serde_json::Value::from(model).to_string();
+    vec![
         snippet(
             "openai",
             "OpenAI SDK (Python)",

@@ -22,7 +22,7 @@ use crate::model::Format;
 const PAGE_TIME: Duration = Duration::from_secs(25);
 
 /// The fields of the form: a conversation has many of one name.
-type Pairs = Vec<(String, String)>;
+type FormPairs = Vec<(String, String)>;
 
 #[derive(Template)]
 #[template(path = "play.html")]
@@ -74,7 +74,7 @@ pub async fn show(visit: Visit) -> Response {
 }
 
 /// Sends a message, and answers with the whole page when all of the answer is there.
-pub async fn submit(visit: Visit, form: Result<Form<Pairs>, FormRejection>) -> Response {
+pub async fn submit(visit: Visit, form: Result<Form<FormPairs>, FormRejection>) -> Response {
     let Ok(Form(pairs)) = form else {
         return visit.refuse(&InputProblem::InputTooLarge(32).into());
     };

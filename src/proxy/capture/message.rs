@@ -22,7 +22,7 @@ const MAX_CHUNKS: usize = 2000;
 const MAX_NAME: usize = 40;
 
 /// The bytes of one side so far, with every credential in them: it never leaves the request.
-pub(super) struct RawMessage {
+pub(super) struct MessageDraft {
     pub(super) head: String,
     body: Vec<u8>,
     size: u64,
@@ -31,9 +31,9 @@ pub(super) struct RawMessage {
     share: CaptureShare,
 }
 
-impl RawMessage {
-    pub(super) const fn new(head: String, share: CaptureShare) -> RawMessage {
-        RawMessage {
+impl MessageDraft {
+    pub(super) const fn new(head: String, share: CaptureShare) -> MessageDraft {
+        MessageDraft {
             head,
             body: Vec::new(),
             size: 0,

@@ -9,7 +9,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use pingora_http::{RequestHeader, ResponseHeader};
 
-use self::message::{RawMessage, since};
+use self::message::{MessageDraft, since};
 use self::redaction::{encode_head, encode_target, encode_upstream_head, redact_text};
 use super::large_body;
 use super::upstream::redact::CaptureSecrets;
@@ -28,17 +28,17 @@ pub(super) struct CaptureRecorder {
     started: Instant,
     /// What the client has shown for its key.
     secrets: Vec<Vec<u8>>,
-    client_request: Option<RawMessage>,
+    client_request: Option<MessageDraft>,
     attempt: Option<RawAttempt>,
-    client_response: Option<RawMessage>,
+    client_response: Option<MessageDraft>,
     response_losses: Losses,
 }
 
 /// The attempt under way.
 struct RawAttempt {
     attempt: Attempt,
-    request: Option<RawMessage>,
-    response: Option<RawMessage>,
+    request: Option<MessageDraft>,
+    response: Option<MessageDraft>,
     /// The upstream has answered with an error.
     is_error: bool,
 }
@@ -63,7 +63,7 @@ impl CaptureRecorder {
         let secrets = access::presented_secrets(&header.headers, header.uri.query());
         let first_line = first_line(header);
         let head = encode_head(&first_line, &header.headers);
-        let message = RawMessage::new(head, capture.share());
+        let message = MessageDraft::new(head, capture.share());
         capture.update(|request| {
             request.format = format;
             request.add_event(TimelineEvent {
@@ -124,7 +124,7 @@ impl CaptureRecorder {
             return;
         };
         let head = encode_head(&first_line(&request.header), &request.header.headers);
-        let mut message = RawMessage::new(head, share);
+        let mut message = MessageDraft::new(head, share);
         let (first, mut rest) = request.body.clone();
         let chunks = std::iter::once(first).chain(std::iter::from_fn(|| rest.next_chunk()));
         for chunk in chunks {
@@ -143,7 +143,7 @@ impl CaptureRecorder {
             return;
         };
         let head = encode_upstream_head(&format!("{:?} {status}", header.version), &header.headers);
-        attempt.response = Some(RawMessage::new(head, share));
+        attempt.response = Some(MessageDraft::new(head, share));
         attempt.is_error = !status.is_success();
         let detail = status.as_u16().to_string();
         self.add_event(EventSide::Upstream, EventKind::HeaderReceived, detail, 0);
@@ -171,7 +171,7 @@ impl CaptureRecorder {
         let secrets = CaptureSecrets::new(Some(&*upstream), &self.secrets);
         let (request, response) = (attempt.request, attempt.response);
         let size = [&request, &response].into_iter().flatten();
-        let size: u64 = size.map(RawMessage::size).sum();
+        let size: u64 = size.map(MessageDraft::size).sum();
         let codec = upstream.format.codec();
         let redact = || {
             let events = response
@@ -197,7 +197,7 @@ impl CaptureRecorder {
     pub(super) fn note_client_header(&mut self, header: &ResponseHeader) {
         let status = header.status;
         let head = encode_head(&format!("{:?} {status}", header.version), &header.headers);
-        self.client_response = Some(RawMessage::new(head, self.capture.share()));
+        self.client_response = Some(MessageDraft::new(head, self.capture.share()));
         let detail = status.as_u16().to_string();
         self.add_event(EventSide::Client, EventKind::HeaderSent, detail, 0);
     }
@@ -225,12 +225,12 @@ impl CaptureRecorder {
     }
 
     /// The request has ended: what is left of it is redacted and shown.
-    pub(super) fn finish(&mut self, ended: EndedRequest<'_>) {
+    pub(super) fn finish(&mut self, ended: FinishedRequest<'_>) {
         self.end_attempt(None);
         let secrets = CaptureSecrets::new(ended.upstream, &self.secrets).of_client();
         let (request, response) = (self.client_request.take(), self.client_response.take());
         let size = [&request, &response].into_iter().flatten();
-        let size: u64 = size.map(RawMessage::size).sum();
+        let size: u64 = size.map(MessageDraft::size).sum();
         let redact = || {
             let events = response
                 .as_ref()
@@ -263,7 +263,7 @@ impl CaptureRecorder {
 }
 
 /// What is known of a request that has ended.
-pub(super) struct EndedRequest<'a> {
+pub(super) struct FinishedRequest<'a> {
     /// The upstream that was asked last.
     pub(super) upstream: Option<&'a Upstream>,
     /// The client's format.
