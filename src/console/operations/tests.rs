@@ -271,7 +271,7 @@ play::play                    own   sign_in_needed forbidden      play_unavailab
 play::play                    other sign_in_needed not_found      not_found      forbidden      sign_in_needed
 audit::list_changes           -     sign_in_needed forbidden      forbidden      ok             ok
 upstreams::list_upstreams     -     sign_in_needed forbidden      forbidden      ok             ok
-loaded_config::get_config     -     sign_in_needed forbidden      forbidden      not_found      not_found
+loaded_config::get_config     -     sign_in_needed forbidden      forbidden      ok             ok
 home::get_home                -     sign_in_needed ok             ok             ok             sign_in_needed
 catalog::list_models          -     sign_in_needed ok             ok             ok             ok
 translate::translate          -     ok             ok             ok             ok             ok
