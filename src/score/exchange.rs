@@ -154,6 +154,7 @@ impl Exchange {
         };
         self.requests.is_empty()
             && pair.upstream == WireFormat::Native
+            && pair.client != WireFormat::Native
             && (400..500).contains(status)
             && NOWHERE.iter().any(|host| message.contains(host))
     }

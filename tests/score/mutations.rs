@@ -71,6 +71,16 @@ pub const MUTATIONS: &[Mutation] = &[
         },
     ),
     of_request(
+        "sends another temperature to messages upstreams",
+        "temperature-zero",
+        "temperature was 0, became 1",
+        |body| {
+            if body["max_tokens"].is_u64() && body["temperature"].is_number() {
+                body["temperature"] = json!(1);
+            }
+        },
+    ),
+    of_request(
         "caps the output limit",
         "parameters",
         "output limit was 300, became 100",

@@ -14,6 +14,9 @@ for (const button of document.querySelectorAll("button[data-copy]")) {
   });
 }
 
+// An amount with all its digits, as the server writes it.
+const amount = (cost) => cost?.toLocaleString("en", { maximumFractionDigits: 12, useGrouping: false });
+
 // Fills in what a link carries behind its #, and translates it.
 const linked = document.querySelector("form[data-linked]");
 const carried = location.hash.match(/^#input=([\w-]+)$/);
@@ -73,7 +76,7 @@ if (inspection) {
     for (const request of view.requests) {
       const shown = row(request);
       for (const name of ["model", "format", "upstream"]) field(shown, name).textContent = request[name];
-      field(shown, "cost").textContent = request.cost ?? "";
+      field(shown, "cost").textContent = amount(request.cost) ?? "";
       field(shown, "took").textContent = request.took_ms?.toFixed(1) ?? "";
       if (request.status !== null) {
         const status = field(shown, "status");
@@ -157,7 +160,7 @@ if (play) {
   const finish = async (outcome) => {
     field("result").hidden = false;
     const count = (value) => value?.toLocaleString("en") ?? "–";
-    field("cost").textContent = outcome.cost ?? "–";
+    field("cost").textContent = amount(outcome.cost) ?? "–";
     field("input").textContent = count(outcome.input);
     field("output").textContent = count(outcome.output);
     field("took").textContent = outcome.took_ms === null ? "–" : `${outcome.took_ms.toFixed(1)} ms`;
@@ -173,7 +176,7 @@ if (play) {
       const events = (rest + value).split("\n\n");
       rest = events.pop();
       for (const event of events) {
-        const data = event.match(/^data: ?(.*)$/m);
+        const data = event.match(/^data: ?([^\n]*)/m);
         if (!data) continue;
         const step = JSON.parse(data[1]);
         if (step.type === "text") answer.textContent = text += step.text;

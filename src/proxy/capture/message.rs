@@ -80,7 +80,11 @@ impl MessageDraft {
         };
         is_cut |= shown < body.len();
         body.truncate(shown);
-        let body = String::from_utf8_lossy(&body).replace('\0', "\u{fffd}");
+        // Bytes that are no text take more room as the sign for them.
+        let mut body = String::from_utf8_lossy(&body).replace('\0', "\u{fffd}");
+        let end = body.floor_char_boundary(PANE_LIMIT);
+        is_cut |= end < body.len();
+        body.truncate(end);
         self.share.shrink_to(body.len());
         Arc::new(CapturedMessage {
             head: redact_text(secrets, self.head),

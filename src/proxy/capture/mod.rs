@@ -10,7 +10,9 @@ use bytes::Bytes;
 use pingora_http::{RequestHeader, ResponseHeader};
 
 use self::message::{MessageDraft, since};
-use self::redaction::{encode_head, encode_target, encode_upstream_head, redact_text};
+use self::redaction::{
+    encode_head, encode_target, encode_upstream_head, encode_upstream_request_head, redact_text,
+};
 use super::large_body;
 use super::upstream::redact::CaptureSecrets;
 use super::upstream::session::UpstreamRequest;
@@ -123,7 +125,14 @@ impl CaptureRecorder {
         let Some(attempt) = &mut self.attempt else {
             return;
         };
-        let head = encode_head(&first_line(&request.header), &request.header.headers);
+        let line = first_line(&request.header);
+        let prefix = &attempt.attempt.upstream.base.prefix;
+        // A longer one may name the account of the operator.
+        let line = match prefix.matches('/').count() {
+            0 | 1 => line,
+            _ => line.replacen(prefix.as_str(), "/***", 1),
+        };
+        let head = encode_upstream_request_head(&line, &request.header.headers);
         let mut message = MessageDraft::new(head, share);
         let (first, mut rest) = request.body.clone();
         let chunks = std::iter::once(first).chain(std::iter::from_fn(|| rest.next_chunk()));

@@ -2,7 +2,7 @@
 //! upstreams are.
 
 use http::header::{
-    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, DATE, RETRY_AFTER,
+    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, DATE, HOST, RETRY_AFTER,
     TRANSFER_ENCODING, VARY,
 };
 use http::{HeaderMap, HeaderName, Uri};
@@ -70,6 +70,12 @@ pub(super) fn encode_head(first_line: &str, headers: &HeaderMap) -> String {
     encode_fields(first_line, headers, |name| !is_credential(name.as_str()))
 }
 
+/// The same of a request to an upstream, without where that is.
+pub(super) fn encode_upstream_request_head(first_line: &str, headers: &HeaderMap) -> String {
+    let is_shown = |name: &HeaderName| name != HOST && !is_credential(name.as_str());
+    encode_fields(first_line, headers, is_shown)
+}
+
 /// The same of an upstream's response: of most fields only the names.
 pub(super) fn encode_upstream_head(first_line: &str, headers: &HeaderMap) -> String {
     encode_fields(first_line, headers, |name| SHOWN_OF_UPSTREAM.contains(name))
@@ -114,7 +120,7 @@ pub(super) fn encode_target(uri: &Uri) -> String {
 fn is_credential(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let mut words = name.split(|letter: char| !letter.is_ascii_alphanumeric());
-    words.any(|word| CREDENTIAL_WORDS.contains(&word))
+    words.any(|word| CREDENTIAL_WORDS.contains(&word)) || is_credential_field(name.as_bytes())
 }
 
 /// Redacts a header or another short text.
@@ -181,9 +187,11 @@ fn is_credential_field(name: &[u8]) -> bool {
     }
     let letters = name.iter().filter(|byte| byte.is_ascii_alphanumeric());
     let letters: Vec<u8> = letters.map(u8::to_ascii_lowercase).collect();
+    // As in `X-Auth-Token`.
+    let without_prefix = letters.strip_prefix(b"x").unwrap_or(&letters);
     CREDENTIAL_FIELDS
         .iter()
-        .any(|field| field.as_bytes() == letters)
+        .any(|field| field.as_bytes() == letters || field.as_bytes() == without_prefix)
 }
 
 #[cfg(test)]
@@ -221,6 +229,12 @@ mod tests {
             "accept: */*",
         ];
         assert_eq!(head.lines().collect::<Vec<_>>(), shown);
+        headers.insert(HOST, "vllm".parse().expect("a value"));
+        let head = encode_upstream_request_head("POST /v1", &headers);
+        assert!(head.contains("\nhost: ***"), "{head}");
+        assert!(head.contains("\naccept: */*"), "{head}");
+        let uri: Uri = "/?accessToken=a".parse().expect("a target");
+        assert_eq!(encode_target(&uri), "/?accessToken=***");
         let head = encode_upstream_head("200", &headers);
         assert!(head.contains("accept: ***"), "{head}");
     }
@@ -235,6 +249,10 @@ mod tests {
             (
                 "data: {\"headers\":{\"Authorization\":\"Bearer a\",\"X-Api-Key\":\"b\"}}\n\n",
                 "data: {\"headers\":{\"Authorization\":\"***\",\"X-Api-Key\":\"***\"}}\n\n",
+            ),
+            (
+                r#"{"headers":{"X-Auth-Token":"a"}}"#,
+                r#"{"headers":{"X-Auth-Token":"***"}}"#,
             ),
             (r#"{"apiKey":"never ended"#, r#"{"apiKey":"***"#),
             (r#"{"token":"Hello","key":"k","signature":"s"}"#, ""),

@@ -65,7 +65,8 @@ impl InspectionSwitch {
     }
 
     fn turn_on(&self, inspection: Arc<Inspection>) {
-        *self.lock() = Some(inspection);
+        let mut running = self.lock();
+        *running = Some(inspection);
         self.is_on.store(true, Ordering::Release);
     }
 
