@@ -15,7 +15,7 @@ use crate::config::Limits;
 use crate::journal::Journal;
 use crate::metrics::Metrics;
 use crate::model::{ApiError, ApiErrorKind, Spending};
-use crate::runtime::{InspectionSwitch, Key, KeyLimiter, Runtime, Snapshot};
+use crate::runtime::{InspectionSwitch, Key, KeyLimiter, KeyOwner, Runtime, Snapshot};
 use crate::store::{Store, StoreError, StoredKey};
 
 /// For how long, and for how many keys, it is cached that the store does not know them.
@@ -312,14 +312,18 @@ impl Keyring {
                 spent.extend(self.store.spending(Some(&key.id), self.began, now).await?);
             }
         }
-        for key in pending {
+        for key in &pending {
             let before: Spending = spent.get(&*key.id).copied().unwrap_or_default();
             key.account.load_spent(before, now);
-            if let Some(owner) = key
-                .owner
-                .as_ref()
-                .filter(|owner| !owner.account.is_loaded())
-            {
+        }
+        // Those with a cap first: only for them does it matter soon.
+        let mut owners: Vec<&KeyOwner> = pending
+            .iter()
+            .filter_map(|key| key.owner.as_ref())
+            .collect();
+        owners.sort_by_key(|owner| owner.cap.is_none());
+        for owner in owners {
+            if !owner.account.is_loaded() {
                 let store = &self.store;
                 let before = store.account_spending(&owner.id, self.began, now).await?;
                 owner.account.load_spent(before, now);

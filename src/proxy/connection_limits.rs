@@ -171,6 +171,8 @@ impl OpenConnections {
     /// are at no upstream: a client decides by itself how long it sends a body, or reads an answer. An owner keeps its last one.
     fn evict_known(&mut self, is_meant: impl Fn(&ClientConnection) -> bool) -> bool {
         let idle = self.find_of_most(&is_meant, ClientConnection::idle_since);
+        // A request that comes on the idle one at this moment is still answered.
+        let is_cut = idle.is_none();
         let found = idle.or_else(|| {
             let busy = self.find_of_most(&is_meant, ClientConnection::busy_since);
             busy.filter(|(count, _)| *count > 1)
@@ -179,7 +181,6 @@ impl OpenConnections {
             return false;
         };
         let connection = connection.clone();
-        let is_cut = connection.is_served();
         connection.is_cut.store(is_cut, Ordering::Release);
         self.evict(&connection);
         true

@@ -46,8 +46,8 @@ pub type ReservationResult = Result<Reservation, CapExceeded>;
 
 #[derive(Default)]
 struct Lease {
-    /// The period of the lease: its kind, and its end.
-    of: Option<(Reset, Option<Timestamp>)>,
+    /// The cap that it is of, and the end of the period.
+    of: Option<(Cap, Option<Timestamp>)>,
     /// What this process may spend and reserve in the period.
     granted: Money,
     /// Taken once without a grant, because the store could not be reached.

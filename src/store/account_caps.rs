@@ -19,7 +19,7 @@ impl Store {
         entry: &AuditEntry,
     ) -> Result<(), StoreError> {
         let mut transaction = self.begin_write().await?;
-        sqlx::query("UPDATE accounts SET spending_cap = $1, reset = $2 WHERE id = $3")
+        sqlx::query("UPDATE accounts SET account_cap = $1, account_reset = $2 WHERE id = $3")
             .bind(cap.map(|cap| cap.to_string()))
             .bind(reset.word())
             .bind(id.to_owned())

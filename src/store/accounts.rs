@@ -20,7 +20,7 @@ pub(super) const PERSON: &str = "person";
 const SYSTEM: &str = "system";
 
 const COLUMNS: &str = "SELECT id, name, kind, disabled, (SELECT COUNT(*) FROM keys \
-     WHERE keys.account = accounts.id AND revoked IS NULL), spending_cap, reset FROM accounts";
+     WHERE keys.account = accounts.id AND revoked IS NULL), account_cap, account_reset FROM accounts";
 
 /// An account as a person sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -24,6 +24,7 @@ impl KeyChange {
         let or_none =
             |count: Option<u64>| count.map_or("none".to_owned(), |count| count.to_string());
         let mut words = Vec::new();
+        words.extend(self.account.as_ref().map(|name| format!("account {name}")));
         words.extend(self.spending_cap.map(|cap| match cap {
             Some(cap) => format!("cap {cap}"),
             None => "unlimited quota".to_owned(),

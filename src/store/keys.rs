@@ -21,7 +21,7 @@ pub(super) const CHANNEL: &str = "omniglot_keys";
 pub(super) const COLUMNS: &str = "SELECT keys.id, keys.name, accounts.name, sha256, prefix, keys.spending_cap, keys.reset, models, \
      requests_per_minute, tokens_per_minute, concurrency, keys.created, expires, revoked, revision, \
      previous_sha256, previous_until, made_by, accounts.disabled, \
-     CASE accounts.kind WHEN 'system' THEN NULL ELSE accounts.id END, accounts.spending_cap, accounts.reset \
+     CASE accounts.kind WHEN 'system' THEN NULL ELSE accounts.id END, account_cap, account_reset \
      FROM keys JOIN accounts ON accounts.id = keys.account";
 
 #[derive(Debug, Clone)]

@@ -15,10 +15,12 @@ use crate::model::{LeaseGrant, LeaseRequest, Money};
 const SLICES_PER_CAP: u32 = 20;
 
 impl Lease {
-    /// What this process may spend and reserve now; `None`: it has no lease of the current period.
+    /// What this process may spend and reserve now; `None`: it has no lease of the current period. A lease of a higher cap is
+    /// none: together with those of other processes, it could be more than the cap is now.
     fn ceiling(&self, cap: Cap, now: Timestamp) -> Option<Money> {
-        let (reset, ends) = self.of?;
-        let is_current = reset == cap.reset && ends.is_none_or(|end| now < end);
+        let (leased, ends) = self.of?;
+        let is_within = leased.reset == cap.reset && leased.amount <= cap.amount;
+        let is_current = is_within && ends.is_none_or(|end| now < end);
         is_current.then(|| self.granted + self.credit)
     }
 }
@@ -142,7 +144,7 @@ impl Account {
         let unrecorded = in_period(&ledger.own, cap.reset).saturating_sub(recorded);
         ledger.raise_spent(cap.reset, grant.spent + unrecorded);
         if let Some(lease) = &mut ledger.lease {
-            let of = (cap.reset, period::period_end(cap.reset, asked_at));
+            let of = (cap, period::period_end(cap.reset, asked_at));
             lease.of = (!grant.amount.is_zero()).then_some(of);
             lease.granted = recorded + grant.amount;
             lease.credit = Money::ZERO;
@@ -165,7 +167,7 @@ impl Account {
         let own = in_period(&ledger.own, cap.reset) + ledger.reserved;
         if let Some(lease) = &mut ledger.lease {
             if lease.ceiling(cap, now).is_none() {
-                lease.of = Some((cap.reset, period::period_end(cap.reset, now)));
+                lease.of = Some((cap, period::period_end(cap.reset, now)));
                 lease.granted = own;
                 lease.credit = Money::ZERO;
             }
