@@ -92,7 +92,7 @@ impl Store {
         let is_word = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphabetic());
         let of_kind = match is_word(&filter.action) {
             true => format!("{}.%", filter.action),
-            false => filter.action.clone(),
+            false => String::new(),
         };
         let rows = sqlx::query(some)
             .bind(filter.before.clone())

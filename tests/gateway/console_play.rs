@@ -166,7 +166,7 @@ async fn nobody_plays_with_the_key_of_another_and_a_spent_cap_holds() {
         console.account("eve", "member").await,
         console.account("root", "admin").await,
     );
-    let spent = json!({"label": "k", "spending_cap": 0.0000001});
+    let spent = json!({"label": "k", "spending_cap": 0.0001});
     let id = key(&ada, "ada", spent).await;
     let ask = |key: &str| json!({"key": key, "model": "m", "format": "chat", "turns": ["hi"]});
     for (session, status) in [(&eve, 404), (&admin, 403)] {
