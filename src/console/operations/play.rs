@@ -244,11 +244,14 @@ fn encode(codec: &dyn Codec, input: &PlayInput) -> Result<(String, Vec<u8>), Ref
     Ok((format!("{version}{path}{query}"), body))
 }
 
+/// `None`: the gateway cannot be reached.
+type PendingResponse = Pin<Box<dyn Future<Output = Option<Response<Incoming>>> + Send>>;
+
 /// An answer under way.
 pub struct PlayedAnswer {
     codec: &'static dyn Codec,
     /// `None`: the header of the response is here.
-    asking: Option<Pin<Box<dyn Future<Output = Option<Response<Incoming>>> + Send>>>,
+    asking: Option<PendingResponse>,
     is_stream: bool,
     /// `None`: all of it was read.
     body: Option<Incoming>,

@@ -273,7 +273,7 @@ audit::list_changes           -     sign_in_needed forbidden      forbidden     
 upstreams::list_upstreams     -     sign_in_needed forbidden      forbidden      ok             ok
 loaded_config::get_config     -     sign_in_needed forbidden      forbidden      ok             ok
 home::get_home                -     sign_in_needed ok             ok             ok             sign_in_needed
-catalog::list_models          -     sign_in_needed ok             ok             ok             ok
+catalog::list_models          -     ok             ok             ok             ok             ok
 translate::translate          -     ok             ok             ok             ok             ok
 usage::get_usage              own   sign_in_needed ok             ok             ok             ok
 usage::get_usage              other sign_in_needed not_found      not_found      ok             ok

@@ -61,7 +61,7 @@ impl PlayPage {
 
     /// Tells whether the turn at a place is the person's own.
     fn is_own(&self, at: &usize) -> bool {
-        at % 2 == 0
+        at.is_multiple_of(2)
     }
 }
 
