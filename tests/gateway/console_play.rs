@@ -176,7 +176,7 @@ async fn nobody_plays_with_the_key_of_another_and_a_spent_cap_holds() {
     }
     let events = play(&ada, ask(&id)).await;
     assert_eq!(events[0]["type"], "failed", "{events:?}");
-    assert_eq!(events[1]["status"], 402, "{events:?}");
+    assert_eq!(events[1]["status"], 429, "{events:?}");
     let inspection = events[1]["inspection"].as_str().expect("an id");
     let path = format!("/api/v1/inspections/{inspection}");
     // What one asked oneself is for nobody else, and inspects nothing else of the key.

@@ -251,11 +251,12 @@ async fn an_id_is_known_only_at_the_server_that_gave_it() {
     let first = ask(&gateway, KEY, "responses", &json!({})).await;
     assert_eq!(first.status, 200, "{}", first.text());
     let after = |item: Value| json!({"input": [{"role": "user", "content": "Hi."}, item]});
+    // Those that may be answered come last: with its answer the server gives its ids to the key.
     let mentions = [
-        json!({"previous_response_id": "resp_1"}),
         after(json!({"type": "reasoning", "id": "rs_1", "summary": []})),
-        after(json!({"type": "item_reference", "id": "msg_1"})),
         json!({"tools": [{"type": "code_interpreter", "container": "cntr_1"}]}),
+        after(json!({"type": "item_reference", "id": "msg_1"})),
+        json!({"previous_response_id": "resp_1"}),
     ];
     for model in ["obliging", "forgetting"] {
         for id in ["resp_1", "rs_1", "msg_1", "cntr_1"] {
