@@ -92,7 +92,7 @@ await look("finish");
 await page.fill('input[name="handle"]', "ada");
 await page.fill('input[name="password"]', password);
 await submit();
-assert.equal(page.url(), `${base}/keys`);
+assert.equal(page.url(), `${base}/`);
 
 // Another address, which is proven.
 await page.goto(`${base}/me`);
@@ -123,7 +123,7 @@ await submit();
 await look("code");
 await page.fill('input[name="code"]', code(secret, 1));
 await submit();
-assert.equal(page.url(), `${base}/keys`);
+assert.equal(page.url(), `${base}/`);
 await signOut();
 
 // A lost password, with a recovery code in place of the phone.
@@ -137,7 +137,7 @@ await page.fill('input[name="password"]', "another password");
 await submit();
 await page.fill('input[name="code"]', recovery[0]);
 await submit();
-assert.equal(page.url(), `${base}/keys`);
+assert.equal(page.url(), `${base}/`);
 assert.match(await mailTo("lovelace@example.com"), /Your password was changed/);
 await signOut();
 
@@ -152,14 +152,14 @@ await page.click('button[type="submit"]');
 await page.waitForURL(`${base}/welcome`);
 await look("welcome");
 await submit();
-assert.equal(page.url(), `${base}/keys`);
+assert.equal(page.url(), `${base}/`);
 await page.goto(`${base}/me`);
 await look("me-of-provider");
 await page.goto(`${base}/confirm?next=/me`);
 await look("confirm-with-provider");
 await signOut();
 await page.click(".providers a");
-await page.waitForURL(`${base}/keys`);
+await page.waitForURL(`${base}/`);
 
 await browser.close();
 identityServer.close();

@@ -68,7 +68,7 @@ async fn a_key_sees_what_another_process_has_spent() {
     let paid = send_request(&spending, "chat", "capped", "m", 900).await;
     assert_eq!(paid.status, 200, "{}", paid.text());
     wait_until("it is recorded", async || {
-        own_key().await["spent"].to_string() == "0.9"
+        own_key().await["spent"].as_f64() == Some(0.9)
     })
     .await;
     assert_eq!(own_key().await["left"].to_string(), "0.1");
