@@ -3,11 +3,13 @@
 //! An operation checks its actor itself; the API and the pages only turn requests into inputs and views into bytes.
 
 mod actor;
+mod alerts;
 mod api;
 mod assets;
 mod blocking_work;
 mod caller;
 mod explorer;
+mod fidelity;
 mod gateway_client;
 mod identity;
 mod language;
@@ -27,6 +29,7 @@ mod totp;
 mod views;
 
 pub use actor::{Actor, ConsoleCall, SignedIn, Via};
+pub use alerts::watch_alerts;
 pub use gateway_client::GatewayAccess;
 pub use refusal::{InputProblem, Refusal};
 pub use router::router;

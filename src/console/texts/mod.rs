@@ -2,11 +2,13 @@
 
 mod accounts;
 mod admin;
+mod alerts;
 mod catalog;
 mod chinese;
 mod dates;
 mod english;
 mod explorer;
+mod fidelity;
 mod fields;
 mod home;
 mod inspect;
@@ -16,6 +18,7 @@ mod usage;
 
 pub use chinese::CHINESE;
 pub use english::ENGLISH;
+pub use fidelity::loss_in_chinese;
 pub use fields::Texts;
 pub use numbers::{count, short_amount};
 pub use usage::UsageTexts;
@@ -130,6 +133,7 @@ impl Texts {
             Refusal::LabelTaken => texts.label_taken,
             Refusal::LastAdministrator => texts.last_administrator,
             Refusal::TooManyKeys(max) => return fill(texts.too_many_keys, max),
+            Refusal::TooManyAlerts(max) => return fill(self.alerts.too_many, max),
             Refusal::TooManyAttempts(wait) => {
                 return fill(texts.too_many_attempts, wait.as_secs() + 1);
             }
@@ -179,6 +183,11 @@ impl Texts {
             InputProblem::Capability(reason) => return fill(texts.capability, reason),
             InputProblem::InputTooLarge(most) => return fill(texts.input_too_large, most),
             InputProblem::SettingsTooLong(most) => return fill(texts.settings_too_long, most),
+            InputProblem::Percents(most) => return fill(self.alerts.wrong_percents, most),
+            InputProblem::AlertSubject => self.alerts.wrong_subject,
+            InputProblem::AlertTarget => self.alerts.wrong_target,
+            InputProblem::AlertPerson => self.alerts.wrong_person,
+            InputProblem::Webhook => self.alerts.wrong_webhook,
             InputProblem::Message => self.play.message_needed,
             InputProblem::Body(reason) => return fill(texts.body, reason),
         };
