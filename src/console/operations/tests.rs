@@ -11,9 +11,9 @@ use super::people::{PersonEdit, PersonInput};
 use super::play::PlayInput;
 use super::usage::{RequestsInput, UsageInput};
 use super::{
-    accounts, alerts, audit, catalog, config_keys, fidelity, home, identities, identity, inspect, invitations, keys,
-    loaded_config, people, play, reset, second_factor, session, sign_up, translate, upstreams,
-    usage, verification,
+    accounts, alerts, audit, catalog, config_keys, fidelity, home, identities, identity, inspect,
+    invitations, keys, loaded_config, people, play, reset, second_factor, session, sign_up,
+    translate, upstreams, usage, verification,
 };
 use crate::config;
 use crate::console::actor::{Actor, ConsoleCall, SignedIn, Via, now};
@@ -23,7 +23,10 @@ use crate::console::sessions;
 use crate::console::state::Console;
 use crate::model::{Money, Usage, UsageDetails, UsageRecord};
 use crate::runtime::{InspectedKey, Runtime};
-use crate::store::{AlertSubject, AlertTarget, AuditEntry, KeyChange, NewAlert, NewPerson, Person, PersonRole, Store, StoredSession};
+use crate::store::{
+    AlertSubject, AlertTarget, AuditEntry, KeyChange, NewAlert, NewPerson, Person, PersonRole,
+    Store, StoredSession,
+};
 
 /// A console with one person of every role, and another member whose things are not theirs.
 struct Scene {
@@ -477,9 +480,7 @@ async fn attempt(scene: &Scene, operation: &str, call: &ConsoleCall, owner: &str
             let id = scene.alert(owner).await;
             word(alerts::change_alert(call, &id, Some(&[90]), None).await)
         }
-        "alerts::delete_alert" => {
-            word(alerts::delete_alert(call, &scene.alert(owner).await).await)
-        }
+        "alerts::delete_alert" => word(alerts::delete_alert(call, &scene.alert(owner).await).await),
         "alerts::test_alert" => word(alerts::test_alert(call, &scene.alert(owner).await).await),
         "translate::translate" => {
             let input = translate::TranslationInput {

@@ -18,7 +18,7 @@ use crate::console::alerts::WebhookClient;
 use crate::console::operations::alerts::{AlertTargetInput, AlertsInput};
 use crate::console::watch_alerts;
 use crate::metrics::Metrics;
-use crate::store::{AuditFilter, PersonChange};
+use crate::store::AuditFilter;
 
 pub fn of_key(id: String) -> AlertsInput {
     AlertsInput {
@@ -56,17 +56,19 @@ fn email(address: &str) -> AlertTargetInput {
 }
 
 impl Scene {
-    /// The address of a person is proven from now on.
-    async fn prove(&self, handle: &str) {
-        let change = PersonChange {
-            email: Some(Some(format!("{handle}@example.org"))),
-            verified: Some(Some(now())),
-            ..PersonChange::default()
+    /// A new person with a proven address.
+    async fn newcomer(&self, handle: &str, role: PersonRole) {
+        let person = NewPerson {
+            handle: handle.to_owned(),
+            display: handle.to_owned(),
+            email: Some(format!("{handle}@example.org")),
+            is_verified: true,
+            password: Some("$".to_owned()),
+            role,
         };
-        let id = self.person(handle).await.id;
         let entry = AuditEntry::default();
-        let changed = self.console.store.change_person(&id, &change, &entry).await;
-        changed.expect("proven");
+        let made = self.console.store.create_person(&person, &entry).await;
+        made.expect("a person");
     }
 
     /// A request with a key that costs so much.
@@ -95,38 +97,55 @@ impl Scene {
 #[tokio::test]
 async fn nobody_has_mail_sent_to_strangers() {
     let scene = Scene::new("{MAIL}").await;
-    let (member, admin) = (scene.call("member").await, scene.call("admin").await);
-    let of = of_key(scene.key("member").await);
+    for (handle, role) in [
+        ("ada", PersonRole::Member),
+        ("grace", PersonRole::Member),
+        ("chief", PersonRole::Admin),
+    ] {
+        scene.newcomer(handle, role).await;
+    }
+    let (ada, chief) = (scene.call("ada").await, scene.call("chief").await);
+    let of = of_key(scene.key("ada").await);
     let create = async |call: &ConsoleCall, target: AlertTargetInput| {
         word(alerts::create_alert(call, &of, None, &target).await)
     };
-    // The address is not proven.
-    assert_eq!(create(&member, person("member")).await, "invalid");
-    for handle in ["member", "other", "admin"] {
-        scene.prove(handle).await;
+    assert_eq!(create(&ada, person("ada")).await, "ok");
+    // They do not belong to the account, or do not exist.
+    for stranger in ["grace", "chief", "nobody"] {
+        assert_eq!(
+            create(&ada, person(stranger)).await,
+            "invalid",
+            "{stranger}"
+        );
     }
-    assert_eq!(create(&member, person("member")).await, "ok");
-    // They do not belong to the account.
-    assert_eq!(create(&member, person("other")).await, "invalid");
-    assert_eq!(create(&admin, person("admin")).await, "invalid");
-    assert_eq!(create(&member, email("member@example.org")).await, "forbidden");
-    assert_eq!(create(&admin, email("ops@example.net")).await, "ok");
-    assert_eq!(create(&admin, email("a@x.org\r\nbcc: b@x.org")).await, "invalid");
+    assert_eq!(create(&chief, person("chief")).await, "invalid");
+    assert_eq!(create(&ada, email("ada@example.org")).await, "forbidden");
+    assert_eq!(create(&chief, email("ops@example.net")).await, "ok");
+    let header = email("a@x.org\r\nbcc: b@x.org");
+    assert_eq!(create(&chief, header).await, "invalid");
     // One target, and one that is public.
     let both = AlertTargetInput {
         webhook: Some("https://hooks.example.org/".to_owned()),
-        ..person("member")
+        ..person("ada")
     };
-    assert_eq!(create(&member, both).await, "invalid");
-    assert_eq!(create(&member, AlertTargetInput::default()).await, "invalid");
-    for url in ["https://127.0.0.1/", "http://hooks.example.org/", "https://10.0.0.1/"] {
-        assert_eq!(create(&admin, webhook(url)).await, "invalid", "{url}");
+    assert_eq!(create(&ada, both).await, "invalid");
+    assert_eq!(create(&ada, AlertTargetInput::default()).await, "invalid");
+    for url in [
+        "https://127.0.0.1/",
+        "http://hooks.example.org/",
+        "https://10.0.0.1/",
+    ] {
+        assert_eq!(create(&chief, webhook(url)).await, "invalid", "{url}");
     }
-    let shown = alerts::list_recipients(&member, "member").await;
-    let shown = shown.expect("people");
-    assert_eq!(shown[0].own_email.as_deref(), Some("member@example.org"));
-    let shown = alerts::list_recipients(&admin, "member").await;
+    let shown = alerts::list_recipients(&ada, "ada").await.expect("people");
+    assert_eq!(shown[0].own_email.as_deref(), Some("ada@example.org"));
+    let shown = alerts::list_recipients(&chief, "ada").await;
     assert_eq!(shown.expect("people")[0].own_email, None);
+    // An address that is not proven gets nothing.
+    let member = scene.call("member").await;
+    let of = of_key(scene.key("member").await);
+    let made = alerts::create_alert(&member, &of, None, &person("member")).await;
+    assert_eq!(word(made), "invalid");
 }
 
 #[tokio::test]
@@ -180,18 +199,21 @@ async fn alerts_are_few_and_their_thresholds_are_percents() {
 #[tokio::test]
 async fn who_only_looks_sees_the_host_of_a_webhook_and_stops_the_own_mail() {
     let scene = Scene::new("{MAIL}").await;
-    scene.prove("viewer").await;
-    let (admin, viewer) = (scene.call("admin").await, scene.call("viewer").await);
-    let of = of_key(scene.key("viewer").await);
+    scene.newcomer("guest", PersonRole::Viewer).await;
+    let (admin, viewer) = (scene.call("admin").await, scene.call("guest").await);
+    let of = of_key(scene.key("guest").await);
     let target = webhook("https://hooks.example.org/services/a-secret-path");
     let hook = alerts::create_alert(&admin, &of, None, &target).await;
     let hook = hook.expect("an alert").alert.id;
-    let mail = alerts::create_alert(&admin, &of, None, &person("viewer")).await;
+    let mail = alerts::create_alert(&admin, &of, None, &person("guest")).await;
     let mail = mail.expect("an alert").alert.id;
     let seen = alerts::list_alerts(&viewer, &of).await.expect("alerts");
     assert_eq!(seen[0].webhook.as_deref(), Some("hooks.example.org"));
     assert!(!seen[0].may_change);
-    assert_eq!(word(alerts::delete_alert(&viewer, &hook).await), "forbidden");
+    assert_eq!(
+        word(alerts::delete_alert(&viewer, &hook).await),
+        "forbidden"
+    );
     assert_eq!(word(alerts::delete_alert(&viewer, &mail).await), "ok");
 }
 
@@ -205,7 +227,9 @@ struct Receiver {
 impl Receiver {
     /// Listens, and returns the URL.
     async fn start(self: &Arc<Receiver>) -> String {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
+            .await
+            .expect("a port");
         let address = listener.local_addr().expect("an address");
         let receiver = self.clone();
         let receive = async move |headers: HeaderMap, body: String| {
@@ -242,7 +266,11 @@ fn signature(secret: &str, headers: &HeaderMap, body: &str) -> String {
     let header = |name: &str| headers[name].to_str().expect("text").to_owned();
     let key = STANDARD.decode(secret.trim_start_matches("whsec_"));
     let mut mac = Hmac::<Sha256>::new_from_slice(&key.expect("base64")).expect("a key");
-    let signed = format!("{}.{}.{body}", header("webhook-id"), header("webhook-timestamp"));
+    let signed = format!(
+        "{}.{}.{body}",
+        header("webhook-id"),
+        header("webhook-timestamp")
+    );
     mac.update(signed.as_bytes());
     format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()))
 }
@@ -271,32 +299,50 @@ async fn a_webhook_is_told_once_by_two_gateways_and_again_after_a_failure() {
     let (headers, body) = receiver.until(2).await;
     assert_eq!(first, body, "it is the same message");
     assert_eq!(headers["content-type"], "application/json");
-    assert_eq!(headers["webhook-signature"].to_str().ok(), Some(&*signature(&secret, &headers, &body)));
+    assert_eq!(
+        headers["webhook-signature"].to_str().ok(),
+        Some(&*signature(&secret, &headers, &body))
+    );
     let event: Value = serde_json::from_str(&body).expect("JSON");
     assert_eq!(event["id"], headers["webhook-id"].to_str().expect("text"));
     assert_eq!(event["type"], "spending.threshold");
     assert_eq!(event["percent"], 80);
     assert_eq!(event["spent"].to_string(), "4.25");
     assert_eq!(event["spending_cap"].to_string(), "5");
-    assert_eq!((&event["account"], &event["reset"]), (&"member".into(), &"none".into()));
-    assert!(event["url"].as_str().is_some_and(|url| url.ends_with(&format!("/keys/{key}/alerts"))));
+    assert_eq!(
+        (&event["account"], &event["reset"]),
+        (&"member".into(), &"none".into())
+    );
+    assert!(
+        event["url"]
+            .as_str()
+            .is_some_and(|url| url.ends_with(&format!("/keys/{key}/alerts")))
+    );
     // Nothing more until the next threshold; then a raised cap arms it again.
     tokio::time::sleep(Duration::from_secs(3)).await;
     receiver.until(2).await;
     let shown = alerts::list_alerts(&call, &of).await.expect("alerts");
     let last = shown[0].last.clone().expect("it was told");
-    assert_eq!((last.percent, last.sent, shown[0].waiting), (Some(80), true, false));
+    assert_eq!(
+        (last.percent, last.sent, shown[0].waiting),
+        (Some(80), true, false)
+    );
     let raise = |cap: &str| KeyChange {
         spending_cap: Some(Money::parse(cap)),
         reset: Some(Reset::Never),
         ..KeyChange::default()
     };
-    keys::change_key(&call, &key, raise("10")).await.expect("raised");
+    keys::change_key(&call, &key, raise("10"))
+        .await
+        .expect("raised");
     tokio::time::sleep(Duration::from_secs(3)).await;
     scene.spend(&key, "4.25").await;
     let (_, body) = receiver.until(3).await;
     let event: Value = serde_json::from_str(&body).expect("JSON");
-    assert_eq!((event["percent"].as_u64(), event["spent"].to_string()), (Some(80), "8.5".to_owned()));
+    assert_eq!(
+        (event["percent"].as_u64(), event["spent"].to_string()),
+        (Some(80), "8.5".to_owned())
+    );
 }
 
 #[tokio::test]
@@ -318,7 +364,10 @@ async fn a_test_message_tells_why_it_did_not_arrive() {
     assert_eq!(outcomes, ["sent", "redirect", "status_404"]);
     let (_, body) = receiver.until(1).await;
     let event: Value = serde_json::from_str(&body).expect("JSON");
-    assert_eq!((&event["type"], &event["percent"]), (&"test".into(), &Value::Null));
+    assert_eq!(
+        (&event["type"], &event["percent"]),
+        (&"test".into(), &Value::Null)
+    );
     let shown = alerts::list_alerts(&call, &of).await.expect("alerts");
     let last = shown[1].last.clone().expect("it was tried");
     assert_eq!((last.sent, last.percent), (false, None));
