@@ -3,6 +3,7 @@
 //! An operation checks its actor itself; the API and the pages only turn requests into inputs and views into bytes.
 
 mod actor;
+mod alert_failure;
 mod alerts;
 mod api;
 mod assets;
@@ -27,6 +28,7 @@ mod texts;
 mod tokens;
 mod totp;
 mod views;
+mod webhook;
 
 pub use actor::{Actor, ConsoleCall, SignedIn, Via};
 pub use alerts::watch_alerts;

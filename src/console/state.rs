@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
-use super::alerts::WebhookClient;
 use super::blocking_work::BlockingWork;
 use super::gateway_client::GatewayAccess;
 use super::identity::IdentityProvider;
 use super::mail::Mailer;
 use super::passwords::Passwords;
 use super::refusal::Refusal;
+use super::webhook::WebhookClient;
 use crate::access::AttemptBuckets;
 use crate::config::ConsoleConfig;
 use crate::credentials::TokenClient;

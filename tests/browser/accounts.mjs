@@ -155,6 +155,7 @@ await page.click('.alert form[action$="/delete"] button');
 assert.equal(await page.locator(".alert").count(), 1);
 await page.goto(`${base}/accounts/ada/alerts`);
 await look("alerts-of-account");
+await page.goto(`${base}/me`);
 
 // The second factor, and signing in with it.
 await page.click('form[action="/me/second-factor/begin"] button');

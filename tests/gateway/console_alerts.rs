@@ -33,7 +33,7 @@ async fn a_mail_comes_when_a_threshold_is_reached() {
     let server = SmtpServer::start().await;
     let console = TestConsole::start(&settings(&server));
     let ada = sign_up(&console, &server).await;
-    let body = json!({"label": "laptop", "spending_cap": 0.00001, "reset": "daily"});
+    let body = json!({"label": "laptop", "spending_cap": 1, "reset": "none"});
     let key = ada
         .json(Method::POST, "/api/v1/accounts/ada/keys", Some(body), 201)
         .await;
@@ -54,10 +54,18 @@ async fn a_mail_comes_when_a_threshold_is_reached() {
     assert_eq!(tested, json!({"sent": true, "reason": null}));
     let mail = server.until_received(2).await;
     assert!(mail.text.contains("Test message"), "{}", mail.text);
-    // The next one is deferred once: it is tried again.
-    server.defer_next();
     let secret = key["secret"].as_str().expect("a secret");
     assert_eq!(console.chat(secret).await.status(), 200);
+    // A threshold is reached because the cap is lowered. The mail is deferred once, and tried again.
+    server.defer_next();
+    let of_key = format!("/api/v1/keys/{id}");
+    wait_until("the usage is in the store", async || {
+        let key = ada.json(Method::GET, &of_key, None, 200).await;
+        key["spent"] != 0
+    })
+    .await;
+    let lower = json!({"spending_cap": "0.00001"});
+    ada.json(Method::PATCH, &of_key, Some(lower), 200).await;
     wait_until("the mail is there", async || server.received().len() > 2).await;
     let mail = server.until_received(3).await;
     assert_eq!(mail.to, "ada@example.com");

@@ -94,7 +94,8 @@ async fn alerts_watch_what_is_spent_in_the_period_of_their_cap(#[case] database:
     let store = TestStore::new(database).open().await;
     let (_, account) = account(&store).await;
     assert!(!store.has_alerts().await.expect("an answer"));
-    let set = store.set_account_cap(&account, Some(money("100")), Reset::Monthly, &entry());
+    let by = entry();
+    let set = store.set_account_cap(&account, Some(money("100")), Reset::Monthly, &by);
     set.await.expect("a cap");
     let (now, yesterday): (Timestamp, Timestamp) = (
         "2026-11-18T12:00:00Z".parse().expect("a time"),
@@ -235,7 +236,8 @@ async fn alerts_end_with_their_key_and_go_to_who_belongs_to_the_account(
     assert!(matches!(refused, Err(StoreError::TooManyAlerts(2))));
     alert(&store, AlertSubject::Account(account), webhook()).await;
     let to = AlertTarget::Webhook("https://hooks.example.org/b".to_owned());
-    let changed = store.change_alert(&first, Some(&[7]), Some((&to, Some("s"))), &entry());
+    let by = entry();
+    let changed = store.change_alert(&first, Some(&[7]), Some((&to, Some("s"))), &by);
     changed.await.expect("changed");
     let found = store.alerts(AlertFilter::Key(&key)).await.expect("alerts");
     assert_eq!(found.len(), 2);

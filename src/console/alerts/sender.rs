@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use tokio::time::timeout;
 
 use super::event::AlertEvent;
-use super::failure::AlertFailure;
+use crate::console::alert_failure::AlertFailure;
 use crate::console::state::Console;
 use crate::console::texts::Texts;
 use crate::store::{AlertTarget, StoredAlert};

@@ -6,11 +6,12 @@ use serde::Deserialize;
 
 use super::{accounts, input, keys};
 use crate::console::actor::{Actor, ConsoleCall, now};
-use crate::console::alerts::{AlertEvent, new_webhook_secret, send_alert};
+use crate::console::alerts::{AlertEvent, send_alert};
 use crate::console::refusal::{InputProblem, Refusal};
 use crate::console::views::{
     AlertRecipientView, AlertTestView, AlertView, AlertWithSecret, url_host,
 };
+use crate::console::webhook::new_webhook_secret;
 use crate::store::{AlertFilter, AlertSubject, AlertTarget, NewAlert, StoredAlert};
 
 /// How many alerts one key or account may have.

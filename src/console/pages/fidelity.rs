@@ -45,11 +45,24 @@ impl FidelityPage {
         }
     }
 
-    /// The share with one decimal, rounded down.
+    /// The share with one decimal, as the page of the documentation has it.
     fn share(&self, gateway: &GatewayScoreView) -> String {
-        let tenths = (gateway.whole * 1000).checked_div(gateway.runs);
-        let tenths = tenths.unwrap_or_default();
-        format!("{}.{}", tenths / 10, tenths % 10)
+        let share = gateway.whole as f64 * 100.0 / gateway.runs.max(1) as f64;
+        format!("{share:.1}")
+    }
+
+    /// Where a loss is seen.
+    fn places(&self, loss: &FidelityLossView) -> String {
+        let all = self.page.texts.fidelity.all;
+        let is_all = |pair: &String| pair.matches(", ").count() == 3;
+        if loss.pairs.len() == 4 && loss.pairs.iter().all(is_all) {
+            return all.to_owned();
+        }
+        let places = loss.pairs.iter().map(|pair| match pair.split_once(" → ") {
+            Some((client, _)) if is_all(pair) => format!("{client} → {all}"),
+            _ => pair.clone(),
+        });
+        places.collect::<Vec<String>>().join("; ")
     }
 
     /// The runs that lose nothing, of all.

@@ -1,8 +1,5 @@
 //! The texts of alerts, and of the mail that they send.
 
-use crate::console::alerts::AlertFailure;
-use crate::console::texts::{Texts, fill};
-
 /// What alerts say.
 pub struct AlertTexts {
     pub title: &'static str,
@@ -74,24 +71,6 @@ pub struct AlertTexts {
     pub mail_end: &'static str,
 }
 
-impl Texts {
-    /// Why a message of an alert did not arrive, by the word that is stored.
-    pub fn alert_failure(&self, word: &str) -> String {
-        let texts = &self.alerts;
-        let text = match AlertFailure::from_word(word) {
-            Some(AlertFailure::NoPublicAddress) => texts.no_public_address,
-            Some(AlertFailure::Redirect) => texts.redirect,
-            Some(AlertFailure::Status(status)) => return fill(texts.status, status),
-            Some(AlertFailure::MailOff) => texts.mail_is_off,
-            Some(AlertFailure::MailRefused) => texts.mail_refused,
-            Some(AlertFailure::NoRecipient) => texts.no_recipient,
-            Some(AlertFailure::TooMany) => texts.too_many_mails,
-            Some(AlertFailure::Unreachable) | None => texts.unreachable,
-        };
-        text.to_owned()
-    }
-}
-
 pub(super) const ENGLISH: AlertTexts = AlertTexts {
     title: "Alerts",
     lead: "A message when so much of the spending cap is used: once for each threshold in a period. If several are reached at once, the highest is told.",
@@ -105,9 +84,9 @@ pub(super) const ENGLISH: AlertTexts = AlertTexts {
     webhook_to: "Webhook",
     made_by: "Set by {}",
     nothing_sent: "Nothing sent yet",
-    told: "{} % told",
+    told: "{} % reached: sent",
     test_sent: "Test message sent",
-    failed: "{} % not told",
+    failed: "{} % reached: not sent",
     test_failed: "Test message not sent",
     waiting: "It is tried again.",
     test: "Send a test message",

@@ -25,6 +25,7 @@ pub use usage::UsageTexts;
 
 use std::fmt;
 
+use super::alert_failure::AlertFailure;
 use super::refusal::{InputProblem, Refusal};
 use super::views::Moment;
 use crate::model::Money;
@@ -139,6 +140,22 @@ impl Texts {
             }
             Refusal::Unavailable => texts.unavailable,
             Refusal::Invalid(problem) => return self.input_problem(problem),
+        };
+        text.to_owned()
+    }
+
+    /// Why a message of an alert did not arrive, by the word that is stored.
+    pub fn alert_failure(&self, word: &str) -> String {
+        let texts = &self.alerts;
+        let text = match AlertFailure::from_word(word) {
+            Some(AlertFailure::NoPublicAddress) => texts.no_public_address,
+            Some(AlertFailure::Redirect) => texts.redirect,
+            Some(AlertFailure::Status(status)) => return fill(texts.status, status),
+            Some(AlertFailure::MailOff) => texts.mail_is_off,
+            Some(AlertFailure::MailRefused) => texts.mail_refused,
+            Some(AlertFailure::NoRecipient) => texts.no_recipient,
+            Some(AlertFailure::TooMany) => texts.too_many_mails,
+            Some(AlertFailure::Unreachable) | None => texts.unreachable,
         };
         text.to_owned()
     }

@@ -4,7 +4,7 @@ use serde::Serialize;
 use url::Url;
 
 use super::Moment;
-use crate::console::alerts::AlertFailure;
+use crate::console::alert_failure::AlertFailure;
 use crate::store::{AlertOutcome, AlertRecipient, AlertSubject, AlertTarget, StoredAlert};
 
 #[derive(Debug, Clone, Serialize)]

@@ -14,9 +14,9 @@ use sha2::Sha256;
 
 use super::*;
 use crate::config::Reset;
-use crate::console::alerts::WebhookClient;
 use crate::console::operations::alerts::{AlertTargetInput, AlertsInput};
 use crate::console::watch_alerts;
+use crate::console::webhook::WebhookClient;
 use crate::metrics::Metrics;
 use crate::store::AuditFilter;
 

@@ -11,7 +11,7 @@ use rand::RngExt as _;
 use sha2::Sha256;
 use url::Url;
 
-use super::failure::AlertFailure;
+use super::alert_failure::AlertFailure;
 use crate::credentials::TokenClient;
 use crate::formats::{is_public, is_public_https};
 use crate::runtime::Resolver;
@@ -102,7 +102,7 @@ impl WebhookClient {
         }
     }
 
-    /// An address of the host that may be asked, if all that it has may be.
+    /// The address of the host to be asked, if those that were found may be.
     async fn address(&self, url: &str, parsed: &Url) -> Result<SocketAddr, String> {
         if !self.may_be_asked(url) {
             return Err("its URL is not public".to_owned());
