@@ -91,7 +91,8 @@ fn webhook() -> AlertTarget {
 #[case::postgresql(Database::Postgres)]
 #[tokio::test]
 async fn alerts_watch_what_is_spent_in_the_period_of_their_cap(#[case] database: Database) {
-    let store = TestStore::new(database).open().await;
+    let test_store = TestStore::new(database);
+    let store = test_store.open().await;
     let (_, account) = account(&store).await;
     assert!(!store.has_alerts().await.expect("an answer"));
     let by = entry();
@@ -219,7 +220,8 @@ async fn one_of_many_gateways_tells_and_tries(#[case] database: Database) {
 async fn alerts_end_with_their_key_and_go_to_who_belongs_to_the_account(
     #[case] database: Database,
 ) {
-    let store = TestStore::new(database).open().await;
+    let test_store = TestStore::new(database);
+    let store = test_store.open().await;
     let (person, account) = account(&store).await;
     let key = key(&store, "k", Some("1"), Reset::Monthly).await;
     let subject = AlertSubject::Key(key.clone());
