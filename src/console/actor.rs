@@ -135,6 +135,15 @@ impl ConsoleCall {
         }
     }
 
+    /// The actor may change what is of a whole account.
+    pub async fn check_may_manage(&self, account: &str) -> Result<(), Refusal> {
+        match self.membership(account).await? {
+            Some(MembershipRole::Owner) => Ok(()),
+            Some(MembershipRole::Member | MembershipRole::Viewer) => Err(Refusal::Forbidden),
+            None => Err(Refusal::NotFound),
+        }
+    }
+
     /// What the actor may do in an account that exists.
     async fn membership(&self, account: &str) -> Result<Option<MembershipRole>, Refusal> {
         if self.is_admin() {

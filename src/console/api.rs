@@ -2,9 +2,11 @@
 
 mod accounts;
 mod administration;
+mod alerts;
 mod catalog;
 #[cfg(test)]
 mod description;
+mod fidelity;
 mod home;
 mod identity;
 mod inspect;
@@ -22,7 +24,7 @@ use axum::Router;
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{delete, get, post, put};
+use axum::routing::{delete, get, patch, post, put};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
@@ -139,6 +141,15 @@ fn key_routes() -> Router<Arc<Console>> {
             "/inspections/{id}/requests/{number}",
             get(inspect::get_capture),
         )
+        .route(
+            "/alerts",
+            get(alerts::list_alerts).post(alerts::create_alert),
+        )
+        .route(
+            "/alerts/{id}",
+            patch(alerts::change_alert).delete(alerts::delete_alert),
+        )
+        .route("/alerts/{id}/test", post(alerts::test_alert))
         .route("/play", get(play::list_options).post(play::play))
 }
 
@@ -153,6 +164,7 @@ fn gateway_routes() -> Router<Arc<Console>> {
         .route("/config", get(administration::get_config))
         .route("/home", get(home::get_home))
         .route("/models", get(catalog::list_models))
+        .route("/fidelity", get(fidelity::get_fidelity))
         .merge(
             Router::new()
                 .route("/translate", post(translate::translate))

@@ -46,6 +46,7 @@ pub enum Refusal {
     LabelTaken,
     LastAdministrator,
     TooManyKeys(u64),
+    TooManyAlerts(usize),
     TooManyAttempts(Duration),
     /// The store does not answer.
     Unavailable,
@@ -98,6 +99,16 @@ pub enum InputProblem {
     InputTooLarge(usize),
     /// A setting of the translation, of which all together may have so many characters.
     SettingsTooLong(usize),
+    /// Thresholds are whole percents, and so many at most.
+    Percents(usize),
+    /// An alert is about a key or an account.
+    AlertSubject,
+    /// An alert goes to one of a person, an address and a webhook.
+    AlertTarget,
+    /// Nobody of the account with a proven address has the username.
+    AlertPerson,
+    /// The URL of a webhook is not public.
+    Webhook,
     /// There is nothing to send.
     Message,
     /// The body is not the JSON that is expected.
@@ -133,6 +144,10 @@ impl InputProblem {
             InputProblem::Capability(_) => "capabilities",
             InputProblem::InputTooLarge(_) => "input",
             InputProblem::SettingsTooLong(_) => "capabilities",
+            InputProblem::Percents(_) => "percents",
+            InputProblem::AlertSubject => "key",
+            InputProblem::AlertTarget | InputProblem::AlertPerson => "person",
+            InputProblem::Webhook => "webhook",
             InputProblem::Message => "turns",
             InputProblem::Body(_) => "body",
         }
@@ -158,7 +173,8 @@ impl Refusal {
             | Refusal::SecondFactorOn
             | Refusal::IdentityTaken
             | Refusal::LastIdentity
-            | Refusal::TooManyKeys(_) => 409,
+            | Refusal::TooManyKeys(_)
+            | Refusal::TooManyAlerts(_) => 409,
             Refusal::LinkOver => 410,
             Refusal::Invalid(_) => 400,
             Refusal::TooManyAttempts(_) => 429,
@@ -193,6 +209,7 @@ impl Refusal {
             Refusal::LabelTaken => "label_taken",
             Refusal::LastAdministrator => "last_administrator",
             Refusal::TooManyKeys(_) => "too_many_keys",
+            Refusal::TooManyAlerts(_) => "too_many_alerts",
             Refusal::TooManyAttempts(_) => "too_many_attempts",
             Refusal::Unavailable => "unavailable",
         }
@@ -217,6 +234,7 @@ impl From<StoreError> for Refusal {
             StoreError::IdentityTaken => Refusal::IdentityTaken,
             StoreError::LastIdentity => Refusal::LastIdentity,
             StoreError::TooManyKeys(max) => Refusal::TooManyKeys(max),
+            StoreError::TooManyAlerts(max) => Refusal::TooManyAlerts(max),
             StoreError::ResetWithoutCap => InputProblem::ResetWithoutCap.into(),
             other => {
                 log::error!("console: {other}");

@@ -3,12 +3,15 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tokio::sync::Notify;
+
 use super::blocking_work::BlockingWork;
 use super::gateway_client::GatewayAccess;
 use super::identity::IdentityProvider;
 use super::mail::Mailer;
 use super::passwords::Passwords;
 use super::refusal::Refusal;
+use super::webhook::WebhookClient;
 use crate::access::AttemptBuckets;
 use crate::config::ConsoleConfig;
 use crate::credentials::TokenClient;
@@ -31,6 +34,13 @@ const MAILS_PER_NETWORK: u64 = 10;
 /// How many may go to one address, or for one account, at once; one more after each interval.
 const MAILS_AT_ONCE: u64 = 3;
 const MAIL_INTERVAL: Duration = Duration::from_secs(300);
+
+/// How many alerts go to one address by mail at once; one more after each interval.
+const ALERTS_PER_ADDRESS: u64 = 20;
+const ALERT_INTERVAL: Duration = Duration::from_secs(180);
+/// How many test messages a person may send at once; one more after each interval.
+const ALERT_TESTS: u64 = 5;
+const ALERT_TEST_INTERVAL: Duration = Duration::from_secs(60);
 
 /// How many translations a network may ask for at once, and in a minute.
 const EXPLORATIONS_PER_NETWORK: u64 = 60;
@@ -59,6 +69,11 @@ pub struct Console {
     pub(super) mails_by_network: AttemptBuckets,
     pub(super) mails_by_address: AttemptBuckets,
     mails_by_person: AttemptBuckets,
+    pub(super) webhooks: WebhookClient,
+    pub(super) alerts_by_address: AttemptBuckets,
+    pub(super) alert_tests: AttemptBuckets,
+    /// Notified when there is another alert, or one is another.
+    pub(super) alerts_changed: Notify,
     pub(super) explorations: BlockingWork,
     pub(super) explorations_by_network: AttemptBuckets,
 }
@@ -80,6 +95,10 @@ impl Console {
             mails_by_network: AttemptBuckets::new(MAILS_PER_NETWORK),
             mails_by_address: AttemptBuckets::with_interval(MAILS_AT_ONCE, MAIL_INTERVAL),
             mails_by_person: AttemptBuckets::with_interval(MAILS_AT_ONCE, MAIL_INTERVAL),
+            webhooks: WebhookClient::default(),
+            alerts_by_address: AttemptBuckets::with_interval(ALERTS_PER_ADDRESS, ALERT_INTERVAL),
+            alert_tests: AttemptBuckets::with_interval(ALERT_TESTS, ALERT_TEST_INTERVAL),
+            alerts_changed: Notify::new(),
             explorations: BlockingWork::new(EXPLORATIONS_AT_ONCE),
             explorations_by_network: AttemptBuckets::new(EXPLORATIONS_PER_NETWORK),
             store,

@@ -1,8 +1,10 @@
 //! What operations return: serialised by the API, rendered by the pages.
 
 mod account;
+mod alert;
 mod audit;
 mod catalog;
+mod fidelity;
 mod home;
 mod identity;
 mod inspection;
@@ -16,8 +18,10 @@ mod usage;
 mod values;
 
 pub use account::{AccountSpendingView, AccountView};
+pub use alert::{AlertRecipientView, AlertTestView, AlertView, AlertWithSecret, url_host};
 pub use audit::{AuditLineView, AuditView};
 pub use catalog::{ClientLossesView, ModelView, ModelsView, PriceView};
+pub use fidelity::{FidelityLossView, FidelityPairView, FidelityView, GatewayScoreView};
 pub use home::{ErrorCountView, HomeView, SnippetView, TodayView};
 pub use identity::{IdentityView, ProviderView, WelcomeView};
 pub use inspection::{CaptureView, InspectionView, MessageView, TimelineEventView};

@@ -1,13 +1,15 @@
-//! A small HTTP client for token endpoints: no redirects, and bounded in time and size. Those with TLS are reached through
-//! the proxy of the environment, the others are on this machine or on the link.
+//! A small HTTP client for token endpoints and webhooks: no redirects, and bounded in time and size. Those with TLS are
+//! reached through the proxy of the environment, the others are on this machine or on the link.
 
+use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{HOST, USER_AGENT};
-use http::{HeaderValue, Request, Response, Uri};
+use http::{HeaderValue, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use rustls::crypto::ring;
@@ -27,7 +29,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 const RESPONSE_LIMIT: usize = 256 << 10;
 
-/// Sends requests to token endpoints, each on a connection of its own: there are few of them.
+/// Sends requests to token endpoints and webhooks, each on a connection of its own: there are few of them.
 #[derive(Default)]
 pub struct TokenClient {
     /// Made for the first endpoint with TLS: it reads the certificates of the system.
@@ -37,31 +39,53 @@ pub struct TokenClient {
 impl TokenClient {
     /// Sends a request to an absolute URI. An error says what went wrong, and names the host.
     pub async fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>, String> {
-        let uri = request.uri().clone();
-        let host = uri.host().unwrap_or_default().to_owned();
+        let host = host(&request);
+        self.exchange(&host, request, receive_all).await
+    }
+
+    /// Sends a request to an absolute URI, at an address of its host that the caller has chosen; the name is not resolved again.
+    /// Of the response only the status is read.
+    pub async fn send_to(
+        &self,
+        address: SocketAddr,
+        request: Request<Bytes>,
+    ) -> Result<StatusCode, String> {
+        let status = async |response: Response<Incoming>| Ok(response.status());
+        self.exchange(&address.ip().to_string(), request, status)
+            .await
+    }
+
+    /// Connects to `address`, which is the host of the request or one of its addresses.
+    async fn exchange<T>(
+        &self,
+        address: &str,
+        request: Request<Bytes>,
+        receive: impl AsyncFnOnce(Response<Incoming>) -> Result<T, String>,
+    ) -> Result<T, String> {
+        let host = host(&request);
         let failed = |what: &str| format!("{host}: {what}");
-        let is_tls = uri.scheme_str() == Some("https");
-        let port = uri.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
+        let is_tls = request.uri().scheme_str() == Some("https");
+        let port = request.uri().port_u16();
+        let port = port.unwrap_or(if is_tls { 443 } else { 80 });
         let limit = if is_tls {
             CONNECT_TIMEOUT
         } else {
             LOCAL_CONNECT_TIMEOUT
         };
-        let address = host.trim_matches(['[', ']']).to_owned();
-        let connecting = timeout(limit, connect(&address, port, is_tls));
+        let connecting = timeout(limit, connect(address, port, is_tls));
         let connected = connecting
             .await
             .map_err(|_| failed("no connection in time"))?;
         let stream = connected.map_err(|reason| failed(&format!("no connection: {reason}")))?;
         let exchange = async {
             if !is_tls {
-                return exchange(stream, request).await;
+                return exchange(stream, request, receive).await;
             }
             let name =
-                ServerName::try_from(address).map_err(|_| "no name of a server".to_owned())?;
+                ServerName::try_from(host.clone()).map_err(|_| "no name of a server".to_owned())?;
             let stream = self.tls()?.connect(name, stream).await;
             let stream = stream.map_err(|error| format!("no secure connection: {error}"))?;
-            exchange(stream, request).await
+            exchange(stream, request, receive).await
         };
         let response = timeout(RESPONSE_TIMEOUT, exchange).await;
         let response = response.map_err(|_| failed("no response in time"))?;
@@ -114,24 +138,35 @@ async fn connect(host: &str, port: u16, is_tls: bool) -> Result<TcpStream, Strin
     Ok(stream)
 }
 
-async fn exchange(
+/// The host of a request, without the brackets of an address.
+fn host(request: &Request<Bytes>) -> String {
+    let host = request.uri().host().unwrap_or_default();
+    host.trim_matches(['[', ']']).to_owned()
+}
+
+async fn exchange<T>(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     request: Request<Bytes>,
-) -> Result<Response<Bytes>, String> {
+    receive: impl AsyncFnOnce(Response<Incoming>) -> Result<T, String>,
+) -> Result<T, String> {
     let handshake = http1::handshake(TokioIo::new(stream)).await;
     let (mut sender, connection) = handshake.map_err(|error| error.to_string())?;
     let connection = tokio::spawn(connection);
     let response = async {
         let sending = sender.send_request(relative(request)?).await;
         let response = sending.map_err(|error| format!("no response: {error}"))?;
-        let (head, body) = response.into_parts();
-        let body = Limited::new(body, RESPONSE_LIMIT).collect().await;
-        let body = body.map_err(|error| format!("the response cannot be read: {error}"))?;
-        Ok(Response::from_parts(head, body.to_bytes()))
+        receive(response).await
     };
     let response = response.await;
     connection.abort();
     response
+}
+
+async fn receive_all(response: Response<Incoming>) -> Result<Response<Bytes>, String> {
+    let (head, body) = response.into_parts();
+    let body = Limited::new(body, RESPONSE_LIMIT).collect().await;
+    let body = body.map_err(|error| format!("the response cannot be read: {error}"))?;
+    Ok(Response::from_parts(head, body.to_bytes()))
 }
 
 /// The request as a server gets it: the host in its header, and only the path in its first line.

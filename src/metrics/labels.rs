@@ -46,4 +46,10 @@ pub(super) struct OutcomeLabel {
     pub(super) outcome: &'static str,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct AlertLabels {
+    pub(super) channel: &'static str,
+    pub(super) outcome: &'static str,
+}
+
 pub(super) type NoLabels = [(&'static str, &'static str); 0];

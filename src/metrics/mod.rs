@@ -31,8 +31,8 @@ use cost::CostCounter;
 use journal_collector::JournalCollector;
 use label_map::{LabelMap, ModelMetrics};
 use labels::{
-    CostLabels, FailureLabels, FormatLabel, ModelLabels, NoLabels, OutcomeLabel, RequestLabels,
-    TokenLabels,
+    AlertLabels, CostLabels, FailureLabels, FormatLabel, ModelLabels, NoLabels, OutcomeLabel,
+    RequestLabels, TokenLabels,
 };
 use upstream_gauges::UpstreamGauges;
 
@@ -80,6 +80,8 @@ pub struct Metrics {
     limited_alone: Family<NoLabels, Counter>,
     /// Absent without `telemetry`.
     spans: Family<OutcomeLabel, Counter>,
+    /// Absent without the console.
+    alerts: Family<AlertLabels, Counter>,
     upstream_gauges: UpstreamGauges,
     cap_gauges: CapGauges,
     journal: JournalCollector,
@@ -165,6 +167,7 @@ impl Metrics {
             limits_store_up: Family::default(),
             limited_alone: Family::default(),
             spans: Family::default(),
+            alerts: Family::default(),
             upstream_gauges: UpstreamGauges::default(),
             cap_gauges: CapGauges::default(),
             journal: JournalCollector::default(),
@@ -294,6 +297,11 @@ impl Metrics {
             "Spans by outcome: exported, failed to be sent, or dropped because too many waited",
             self.spans.clone(),
         );
+        registry.register(
+            "alerts",
+            "Messages of alerts by channel and outcome: sent, or failed after the last attempt",
+            self.alerts.clone(),
+        );
     }
 
     pub fn in_flight(&self) -> InFlight {
@@ -351,6 +359,22 @@ impl Metrics {
 
     pub fn record_local_decision(&self) {
         self.limited_alone.get_or_create(&[]).inc();
+    }
+
+    /// Shows the counts of alerts from the start.
+    pub fn show_alerts(&self) {
+        for channel in ["mail", "webhook"] {
+            for outcome in ["sent", "failed"] {
+                let labels = AlertLabels { channel, outcome };
+                self.alerts.get_or_create(&labels).inc_by(0);
+            }
+        }
+    }
+
+    pub fn count_alert(&self, channel: &'static str, is_sent: bool) {
+        let outcome = if is_sent { "sent" } else { "failed" };
+        let labels = AlertLabels { channel, outcome };
+        self.alerts.get_or_create(&labels).inc();
     }
 
     /// Counts spans; of none, so that they are shown from the start.

@@ -13,6 +13,7 @@ use super::service_listener::ServiceListener;
 use super::web_service::WebService;
 use crate::config::{ClientTimeouts, ConsoleConfig, StoreConfig};
 use crate::console::{self, Console, GatewayAccess};
+use crate::metrics::Metrics;
 use crate::runtime::Runtime;
 use crate::store::Store;
 
@@ -25,6 +26,7 @@ pub(super) struct ConsoleService {
     pub(super) console: ConsoleConfig,
     pub(super) store: StoreConfig,
     pub(super) runtime: Arc<Runtime>,
+    pub(super) metrics: Arc<Metrics>,
     /// How the console asks the gateway as clients do.
     pub(super) gateway: Option<GatewayAccess>,
     /// Taken when the service starts.
@@ -54,7 +56,9 @@ impl BackgroundService for ConsoleService {
         };
         let console = Console::new(store, self.console.clone(), Some(self.runtime.clone()));
         let console = console.with_gateway(self.gateway.clone());
-        let router = console::router(Arc::new(console));
+        let console = Arc::new(console);
+        tokio::spawn(console::watch_alerts(console.clone(), self.metrics.clone()));
+        let router = console::router(console);
         tokio::spawn(forget_captures(self.runtime.clone()));
         let most = self.max_connections;
         let web = WebService::new("console", listener, router, self.timeouts, most);

@@ -184,6 +184,7 @@ fn console_service(
         console,
         store,
         runtime: state.runtime.clone(),
+        metrics: state.metrics.clone(),
         gateway: state
             .keyring()
             .and_then(|keyring| GatewayAccess::new(keyring, &settings.listen)),

@@ -28,6 +28,8 @@ pub enum StoreError {
     LastIdentity,
     /// The person has as many keys as may be.
     TooManyKeys(u64),
+    /// The key or account has as many alerts as may be.
+    TooManyAlerts(usize),
     /// The store did not answer in time, or failed a moment ago.
     Unavailable,
     /// What is left of the disk is for usage records.
@@ -80,6 +82,9 @@ impl fmt::Display for StoreError {
             }
             StoreError::TooManyKeys(max) => {
                 write!(out, "there are {max} keys already; revoke one first")
+            }
+            StoreError::TooManyAlerts(max) => {
+                write!(out, "there are {max} alerts already; delete one first")
             }
             StoreError::Unavailable => out.write_str("it does not answer in time"),
             StoreError::IdentityTaken => {

@@ -5,13 +5,13 @@ use sqlx::any::AnyRow;
 use sqlx::{Any, AssertSqlSafe, Row as _, Transaction};
 use uuid::Uuid;
 
-use super::accounts;
 use super::audit::{self, AuditEntry};
 use super::database::{DatabaseKind, Store, from_column, milliseconds_now, to_column};
 use super::error::StoreError;
 use super::key_change::KeyChange;
 use super::secrets::{SHOWN, from_hex, hex, new_secret};
 use super::spending::decode_money;
+use super::{accounts, alerts};
 use crate::config::{self, Amount, Limits, Reset};
 use crate::model::Money;
 
@@ -229,6 +229,9 @@ impl Store {
             .bind(key.made_by.clone())
             .execute(&mut **transaction)
             .await?;
+        if key.revoked.is_some() {
+            alerts::delete_of_key(transaction, &key.id).await?;
+        }
         self.notify_key_change(transaction).await
     }
 

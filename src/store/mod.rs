@@ -2,6 +2,9 @@
 
 mod account_caps;
 mod accounts;
+mod alert_delivery;
+mod alert_watch;
+mod alerts;
 mod audit;
 mod database;
 mod error;
@@ -33,6 +36,11 @@ mod usage_rows;
 mod usage_sums;
 
 pub use accounts::{AccountSummary, DEFAULT as DEFAULT_ACCOUNT};
+pub use alert_delivery::DueAlert;
+pub use alert_watch::{FiredThreshold, WatchedAlert};
+pub use alerts::{
+    AlertFilter, AlertOutcome, AlertRecipient, AlertSubject, AlertTarget, NewAlert, StoredAlert,
+};
 pub use audit::{AuditEntry, AuditFilter, AuditLine, COMMAND_LINE};
 pub use database::Store;
 pub use error::StoreError;

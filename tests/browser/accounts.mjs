@@ -3,11 +3,12 @@
 
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
+import { createServer } from "node:http";
 import Provider from "oidc-provider";
 import { SMTPServer } from "smtp-server";
 import { browser, lookAt, openPage, problems } from "./browser.mjs";
 
-const [base, smtpPort, identityPort, folder] = process.argv.slice(2);
+const [base, smtpPort, identityPort, folder, gateway, upstreamPort] = process.argv.slice(2);
 const password = "a long password";
 
 // The mail server keeps what it gets.
@@ -31,6 +32,15 @@ async function mailTo(address) {
   }
   throw new Error(`no mail to ${address}`);
 }
+
+// The upstream of the gateway; a request costs what the config says.
+const upstream = createServer((request, response) => {
+  request.resume();
+  response.setHeader("content-type", "application/json");
+  const choices = [{ index: 0, message: { role: "assistant", content: "Hello" }, finish_reason: "stop" }];
+  response.end(JSON.stringify({ id: "1", object: "chat.completion", created: 1, model: "m", choices, usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } }));
+});
+upstream.listen(Number(upstreamPort), "127.0.0.1");
 
 async function linkTo(address) {
   // Long lines are cut by quoted-printable, and put together again by every mail program.
@@ -103,6 +113,50 @@ await look("verify");
 await submit();
 assert.equal(await page.inputValue('input[name="email"]'), "lovelace@example.com");
 
+// An alert to oneself, which comes when so much of the cap is spent, and one to a webhook.
+await page.goto(`${base}/accounts/ada/new-key`);
+await page.fill('input[name="label"]', "laptop");
+await page.fill('input[name="cap"]', "1");
+await submit();
+const key = await page.textContent("#secret");
+await page.click("main a.primary");
+await page.click('a[href$="/alerts"]');
+await look("alerts-none");
+await submit();
+await page.click('.alert form[action$="/test"] button');
+assert(await page.isVisible(".alert .badge.good"));
+assert.match(await mailTo("lovelace@example.com"), /Test message/);
+await page.check("#to-webhook");
+await page.fill('input[name="webhook"]', "https://127.0.0.1/hook");
+await submit();
+assert(await page.isVisible('[role="alert"]'), "a webhook is public");
+await page.fill('input[name="webhook"]', "https://hooks.example.com/services/omniglot");
+await page.fill('form.targets input[name="percents"]', "100");
+await submit();
+await look("alert-secret");
+assert.match(await page.textContent("#secret"), /^whsec_/);
+await page.click("main a.primary");
+const asked = await fetch(`${gateway}/v1/chat/completions`, {
+  method: "POST",
+  headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+  body: JSON.stringify({ model: "m", messages: [{ role: "user", content: "Hello" }] }),
+});
+assert.equal(asked.status, 200);
+assert.match(await mailTo("lovelace@example.com"), /80 %/);
+await page.waitForTimeout(500);
+await page.reload();
+assert(await page.isVisible('.alert .badge.good:has-text("80 %")'));
+await look("alerts");
+await page.click(".alert summary");
+await page.fill('.alert details input[name="percents"]', "90 95");
+await page.click('.alert details button');
+assert(await page.isVisible('.alert .badge:text-is("95 %")'));
+await page.click('.alert form[action$="/delete"] button');
+assert.equal(await page.locator(".alert").count(), 1);
+await page.goto(`${base}/accounts/ada/alerts`);
+await look("alerts-of-account");
+await page.goto(`${base}/me`);
+
 // The second factor, and signing in with it.
 await page.click('form[action="/me/second-factor/begin"] button');
 await look("second-factor");
@@ -165,6 +219,7 @@ await browser.close();
 identityServer.close();
 identityServer.closeAllConnections();
 mailServer.close();
+upstream.close();
 assert.deepEqual(problems, []);
 console.log(`accounts are well; screenshots are in ${folder}`);
 process.exit(0);

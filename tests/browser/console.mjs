@@ -70,6 +70,12 @@ await look("models-losses");
 await page.click('.card:has(h2:text-is("demo-messages")) .clients a');
 assert(page.url().startsWith(`${base}/translate?from=`));
 
+// And the scorecards of gateways.
+await page.click('main a[href="/fidelity"]');
+await look("fidelity");
+assert.equal(await page.locator(".scorecard").count(), 3);
+assert.equal(await page.locator("#gateway-1 td.good").count(), 16);
+
 // The link of the greeting works once.
 await page.goto(link);
 await look("setup");
@@ -278,6 +284,14 @@ await plain.click("main button.primary");
 assert.equal(plain.url(), `${base}/`);
 assert(await plain.isVisible('#snippet-curl'), "the first snippet needs no script");
 await plain.goto(`${base}/keys`);
+await plain.click('a:text("plain")');
+await plain.click('a[href$="/alerts"]');
+const plainAlerts = plain.url();
+await plain.check("#to-webhook");
+await plain.fill('input[name="webhook"]', "https://hooks.example.com/omniglot");
+await plain.click("main button.primary");
+assert.match(await plain.textContent("#secret"), /^whsec_/);
+await plain.goto(`${base}/keys`);
 
 // Another language and theme, without a script.
 await plain.click("details.menu summary");
@@ -291,6 +305,10 @@ await plain.goto(`${base}/`);
 await plain.screenshot({ path: `${folder}/home-chinese-dark.png`, fullPage: true });
 await plain.goto(`${base}/usage`);
 await plain.screenshot({ path: `${folder}/usage-chinese-dark.png`, fullPage: true });
+await plain.goto(plainAlerts);
+await plain.screenshot({ path: `${folder}/alerts-chinese-dark.png`, fullPage: true });
+await plain.goto(`${base}/fidelity`);
+await plain.screenshot({ path: `${folder}/fidelity-chinese-dark.png`, fullPage: true });
 await plain.goto(`${base}/requests`);
 await plain.click("tbody a");
 await plain.screenshot({ path: `${folder}/request-chinese-dark.png`, fullPage: true });

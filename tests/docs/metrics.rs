@@ -31,6 +31,7 @@ server: {{listen: '{public}', admin: '{admin}', access_log: json}}
 store: sqlite:{folder}/omniglot.db
 limits_store: redis://{nowhere}/0
 journal: {{path: {folder}/journal}}
+console: {{listen: '{console}'}}
 telemetry: {{endpoint: 'http://{nowhere}'}}
 keys: [{{name: test, secret: test-key, spending_cap: 100, limits: {{concurrency: 8}}}}]
 upstreams:
@@ -41,7 +42,8 @@ models:
     pricing: {{input: 1, output: 1, per_second: 1}}
     upstreams: [{{name: away}}, {{name: mock, priority: 1}}]
 ",
-        folder = folder.path().display()
+        folder = folder.path().display(),
+        console = free_address()
     );
     std::fs::write(&config, text).expect("a config");
     let mut command = omniglot();

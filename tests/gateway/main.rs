@@ -15,6 +15,7 @@ mod clouds;
 mod command_line;
 mod console;
 mod console_administration;
+mod console_alerts;
 mod console_attempts;
 mod console_audit;
 mod console_catalog;

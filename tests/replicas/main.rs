@@ -1,6 +1,7 @@
 //! Several gateways whose shared limits and caps hold as if they were one gateway.
 
 mod account_caps;
+mod alerts;
 mod concurrency;
 mod other_requests;
 mod rate_limits;

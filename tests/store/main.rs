@@ -1,6 +1,7 @@
 //! The store, each test with SQLite and with PostgreSQL.
 
 mod accounts;
+mod alerts;
 mod gateway;
 mod keys;
 mod leases;

@@ -1,5 +1,7 @@
 //! The messages of the console: short plain text with one link.
 
+use std::borrow::Cow;
+
 use lettre::Message;
 use lettre::message::header::{ContentType, HeaderName, HeaderValue};
 use lettre::message::{Mailbox, header};
@@ -10,7 +12,7 @@ use crate::console::texts::{Texts, fill};
 pub struct MailText {
     /// What it is called in the log.
     pub kind: &'static str,
-    subject: &'static str,
+    subject: Cow<'static, str>,
     body: String,
 }
 
@@ -57,10 +59,19 @@ impl MailText {
         MailText::new("password changed", mail.changed_subject, body)
     }
 
+    /// What an alert says; the names in it are those of people.
+    pub fn alert(subject: String, body: String) -> MailText {
+        MailText {
+            kind: "alert",
+            subject: subject.into(),
+            body,
+        }
+    }
+
     const fn new(kind: &'static str, subject: &'static str, body: String) -> MailText {
         MailText {
             kind,
-            subject,
+            subject: Cow::Borrowed(subject),
             body,
         }
     }
@@ -74,7 +85,7 @@ impl MailText {
         let message = Message::builder()
             .from(from.clone())
             .to(Mailbox::new(None, to))
-            .subject(self.subject)
+            .subject(&*self.subject)
             .raw_header(automatic)
             .message_id(None)
             .header(header::MIME_VERSION_1_0)

@@ -93,6 +93,13 @@ impl Mailer {
         });
     }
 
+    /// Sends a message once, and waits for that. An error says why it was not sent.
+    pub async fn send_now(&self, to: &str, text: &MailText) -> Result<(), String> {
+        let message = text.compose(&self.sender, to)?;
+        let sent = self.send_once(message).await;
+        sent.map_err(|unsent| unsent.reason)
+    }
+
     /// Sends a message, and tries again where that may help.
     async fn deliver(&self, message: Message, kind: &'static str) {
         let mut pauses = PAUSES.into_iter();

@@ -56,7 +56,7 @@ pub async fn change_account(
     view(call, find(call, name).await?).await
 }
 
-async fn find(call: &ConsoleCall, name: &str) -> Result<AccountSummary, Refusal> {
+pub(super) async fn find(call: &ConsoleCall, name: &str) -> Result<AccountSummary, Refusal> {
     let account = call.console.store.account(name).await?;
     account.ok_or(Refusal::NotFound)
 }

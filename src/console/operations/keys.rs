@@ -133,7 +133,7 @@ pub async fn revoke_key(call: &ConsoleCall, id: &str) -> Result<(), Refusal> {
 }
 
 /// A key that the actor may see; to everybody else it does not exist.
-async fn readable(call: &ConsoleCall, id: &str) -> Result<StoredKey, Refusal> {
+pub(super) async fn readable(call: &ConsoleCall, id: &str) -> Result<StoredKey, Refusal> {
     call.check_known()?;
     let key = call.console.store.key_by_id(id).await?;
     let key = key.filter(|key| key.revoked.is_none());
@@ -142,7 +142,7 @@ async fn readable(call: &ConsoleCall, id: &str) -> Result<StoredKey, Refusal> {
     Ok(key)
 }
 
-async fn writable(call: &ConsoleCall, id: &str) -> Result<StoredKey, Refusal> {
+pub(super) async fn writable(call: &ConsoleCall, id: &str) -> Result<StoredKey, Refusal> {
     let key = readable(call, id).await?;
     call.check_may_write(&key.account).await?;
     Ok(key)

@@ -1,10 +1,12 @@
 //! What can be done in the console. Every operation checks its actor itself; routes are not trusted to have done it.
 
 pub mod accounts;
+pub mod alerts;
 mod attempt;
 pub mod audit;
 pub mod catalog;
 pub mod config_keys;
+pub mod fidelity;
 pub mod home;
 pub mod identities;
 pub mod identity;

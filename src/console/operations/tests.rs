@@ -1,5 +1,7 @@
 //! Who may do what: every operation with every role, on what is one's own and on what is another's.
 
+mod alert_rules;
+
 use std::path::Path;
 use std::sync::Arc;
 
@@ -9,9 +11,9 @@ use super::people::{PersonEdit, PersonInput};
 use super::play::PlayInput;
 use super::usage::{RequestsInput, UsageInput};
 use super::{
-    accounts, audit, catalog, config_keys, home, identities, identity, inspect, invitations, keys,
-    loaded_config, people, play, reset, second_factor, session, sign_up, translate, upstreams,
-    usage, verification,
+    accounts, alerts, audit, catalog, config_keys, fidelity, home, identities, identity, inspect,
+    invitations, keys, loaded_config, people, play, reset, second_factor, session, sign_up,
+    translate, upstreams, usage, verification,
 };
 use crate::config;
 use crate::console::actor::{Actor, ConsoleCall, SignedIn, Via, now};
@@ -21,7 +23,10 @@ use crate::console::sessions;
 use crate::console::state::Console;
 use crate::model::{Money, Usage, UsageDetails, UsageRecord};
 use crate::runtime::{InspectedKey, Runtime};
-use crate::store::{AuditEntry, KeyChange, NewPerson, Person, PersonRole, Store, StoredSession};
+use crate::store::{
+    AlertSubject, AlertTarget, AuditEntry, KeyChange, NewAlert, NewPerson, Person, PersonRole,
+    Store, StoredSession,
+};
 
 /// A console with one person of every role, and another member whose things are not theirs.
 struct Scene {
@@ -121,6 +126,20 @@ impl Scene {
             .store
             .create_owned_key(&name, &change, None, &entry);
         made.await.expect("a key").0.id
+    }
+
+    /// An alert of a new key of an account, by its id.
+    async fn alert(&self, account: &str) -> String {
+        let alert = NewAlert {
+            subject: AlertSubject::Key(self.key(account).await),
+            percents: vec![80],
+            target: AlertTarget::Email("ops@example.org".to_owned()),
+            secret: None,
+            language: "en",
+        };
+        let entry = AuditEntry::default();
+        let made = self.console.store.create_alert(&alert, 10, &entry).await;
+        made.expect("an alert")
     }
 
     /// An inspection of a new key of an account with one request: the ids of both.
@@ -242,6 +261,18 @@ accounts::get_account         own   sign_in_needed ok             ok            
 accounts::get_account         other sign_in_needed not_found      not_found      ok             ok
 accounts::change_account      own   sign_in_needed forbidden      forbidden      ok             ok
 accounts::change_account      other sign_in_needed forbidden      forbidden      ok             ok
+alerts::list_alerts           own   sign_in_needed ok             ok             ok             ok
+alerts::list_alerts           other sign_in_needed not_found      not_found      ok             ok
+alerts::list_recipients       own   sign_in_needed forbidden      ok             ok             ok
+alerts::list_recipients       other sign_in_needed not_found      not_found      ok             ok
+alerts::create_alert          own   sign_in_needed forbidden      ok             ok             ok
+alerts::create_alert          other sign_in_needed not_found      not_found      ok             ok
+alerts::change_alert          own   sign_in_needed forbidden      ok             ok             ok
+alerts::change_alert          other sign_in_needed not_found      not_found      ok             ok
+alerts::delete_alert          own   sign_in_needed forbidden      ok             ok             ok
+alerts::delete_alert          other sign_in_needed not_found      not_found      ok             ok
+alerts::test_alert            own   sign_in_needed forbidden      ok             ok             ok
+alerts::test_alert            other sign_in_needed not_found      not_found      ok             ok
 keys::list_keys               own   sign_in_needed ok             ok             ok             ok
 keys::list_keys               other sign_in_needed not_found      not_found      ok             ok
 keys::get_key                 own   sign_in_needed ok             ok             ok             ok
@@ -274,6 +305,7 @@ upstreams::list_upstreams     -     sign_in_needed forbidden      forbidden     
 loaded_config::get_config     -     sign_in_needed forbidden      forbidden      ok             ok
 home::get_home                -     sign_in_needed ok             ok             ok             sign_in_needed
 catalog::list_models          -     ok             ok             ok             ok             ok
+fidelity::get_fidelity        -     ok             ok             ok             ok             ok
 translate::translate          -     ok             ok             ok             ok             ok
 usage::get_usage              own   sign_in_needed ok             ok             ok             ok
 usage::get_usage              other sign_in_needed not_found      not_found      ok             ok
@@ -434,6 +466,22 @@ async fn attempt(scene: &Scene, operation: &str, call: &ConsoleCall, owner: &str
         "catalog::list_models" => {
             word(catalog::list_models(call, &catalog::ModelsInput::default()).await)
         }
+        "fidelity::get_fidelity" => word(fidelity::get_fidelity(call).await),
+        "alerts::list_alerts" => {
+            word(alerts::list_alerts(call, &alert_rules::of_account(owner)).await)
+        }
+        "alerts::list_recipients" => word(alerts::list_recipients(call, owner).await),
+        "alerts::create_alert" => {
+            let of = alert_rules::of_key(scene.key(owner).await);
+            let target = alert_rules::webhook("https://hooks.example.org/x");
+            word(alerts::create_alert(call, &of, None, &target).await)
+        }
+        "alerts::change_alert" => {
+            let id = scene.alert(owner).await;
+            word(alerts::change_alert(call, &id, Some(&[90]), None).await)
+        }
+        "alerts::delete_alert" => word(alerts::delete_alert(call, &scene.alert(owner).await).await),
+        "alerts::test_alert" => word(alerts::test_alert(call, &scene.alert(owner).await).await),
         "translate::translate" => {
             let input = translate::TranslationInput {
                 from: "chat".to_owned(),

@@ -2,10 +2,12 @@
 
 mod accounts;
 mod administration;
+mod alerts;
 mod audit;
 mod charts;
 mod config_keys;
 mod csv;
+mod fidelity;
 mod forms;
 mod home;
 mod identity;
@@ -100,10 +102,27 @@ pub fn routes() -> Router<Arc<Console>> {
             "/me/recovery-codes",
             post(second_factor::replace_recovery_codes),
         )
+        .merge(alert_routes())
         .merge(administration_routes())
         .merge(inspector_routes())
         .merge(public_routes())
         .fallback(get(sign_in::not_found))
+}
+
+/// Alerts of keys and accounts.
+fn alert_routes() -> Router<Arc<Console>> {
+    Router::new()
+        .route(
+            "/keys/{id}/alerts",
+            get(alerts::show_of_key).post(alerts::create_of_key),
+        )
+        .route(
+            "/accounts/{account}/alerts",
+            get(alerts::show_of_account).post(alerts::create_of_account),
+        )
+        .route("/alerts/{id}", post(alerts::change))
+        .route("/alerts/{id}/delete", post(alerts::delete))
+        .route("/alerts/{id}/test", post(alerts::test))
 }
 
 /// Pages for administrators.
@@ -142,4 +161,5 @@ fn public_routes() -> Router<Arc<Console>> {
     Router::new()
         .route("/translate", explorer.layer(security::explorer_limit()))
         .route("/models", get(models::list))
+        .route("/fidelity", get(fidelity::show))
 }

@@ -24,6 +24,7 @@ use crate::console::views::PersonView;
 /// The parts of the console that may be for everybody.
 pub const TRANSLATE_SECTION: &str = "translate";
 pub const MODELS_SECTION: &str = "models";
+pub const FIDELITY_SECTION: &str = "fidelity";
 
 pub const THEME_COOKIE: &str = "omniglot_theme";
 
@@ -57,7 +58,8 @@ impl Page {
 
     /// It is a page for who is not signed in, and no more than a card in the middle.
     pub fn is_outside(&self) -> bool {
-        self.person.is_none() && ![TRANSLATE_SECTION, MODELS_SECTION].contains(&self.section)
+        let public = [TRANSLATE_SECTION, MODELS_SECTION, FIDELITY_SECTION];
+        self.person.is_none() && !public.contains(&self.section)
     }
 
     pub fn in_section(mut self, section: &'static str) -> Page {
@@ -117,6 +119,8 @@ fn page_of(parts: &Parts) -> Page {
     let note = note.and_then(|(_, word)| match &*word {
         "saved" => Some(texts.saved_note),
         "revoked" => Some(texts.revoked_note),
+        "alert-deleted" => Some(texts.alerts.deleted_note),
+        "alert-tested" => Some(texts.alerts.tested_note),
         "verified" => Some(texts.verified_note),
         "verify-sent" => Some(texts.verify_sent_note),
         _ => None,

@@ -226,6 +226,8 @@ pub static CHINESE: Texts = Texts {
     play: super::play::CHINESE,
     account: super::accounts::CHINESE,
     admin: super::admin::CHINESE,
+    alerts: super::alerts::CHINESE,
+    fidelity: super::fidelity::CHINESE,
     refusals: RefusalTexts {
         sign_in_needed: "请先登录。",
         wrong_login: "登录名或密码不正确。请检查后重试。",

@@ -226,6 +226,8 @@ pub static ENGLISH: Texts = Texts {
     play: super::play::ENGLISH,
     account: super::accounts::ENGLISH,
     admin: super::admin::ENGLISH,
+    alerts: super::alerts::ENGLISH,
+    fidelity: super::fidelity::ENGLISH,
     refusals: RefusalTexts {
         sign_in_needed: "Sign in first.",
         wrong_login: "No account has this login with this password. Check both and try again.",

@@ -2,8 +2,10 @@
 
 use super::accounts::AccountTexts;
 use super::admin::AdminTexts;
+use super::alerts::AlertTexts;
 use super::catalog::CatalogTexts;
 use super::explorer::ExplorerTexts;
+use super::fidelity::FidelityTexts;
 use super::home::HomeTexts;
 use super::inspect::InspectTexts;
 use super::play::PlayTexts;
@@ -236,10 +238,12 @@ pub struct Texts {
     pub explorer: ExplorerTexts,
     pub home: HomeTexts,
     pub catalog: CatalogTexts,
+    pub fidelity: FidelityTexts,
     pub inspect: InspectTexts,
     pub play: PlayTexts,
     pub account: AccountTexts,
     pub admin: AdminTexts,
+    pub alerts: AlertTexts,
     pub refusals: RefusalTexts,
 }
 

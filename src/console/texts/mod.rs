@@ -2,11 +2,13 @@
 
 mod accounts;
 mod admin;
+mod alerts;
 mod catalog;
 mod chinese;
 mod dates;
 mod english;
 mod explorer;
+mod fidelity;
 mod fields;
 mod home;
 mod inspect;
@@ -16,12 +18,14 @@ mod usage;
 
 pub use chinese::CHINESE;
 pub use english::ENGLISH;
+pub use fidelity::loss_in_chinese;
 pub use fields::Texts;
 pub use numbers::{count, short_amount};
 pub use usage::UsageTexts;
 
 use std::fmt;
 
+use super::alert_failure::AlertFailure;
 use super::refusal::{InputProblem, Refusal};
 use super::views::Moment;
 use crate::model::Money;
@@ -130,11 +134,28 @@ impl Texts {
             Refusal::LabelTaken => texts.label_taken,
             Refusal::LastAdministrator => texts.last_administrator,
             Refusal::TooManyKeys(max) => return fill(texts.too_many_keys, max),
+            Refusal::TooManyAlerts(max) => return fill(self.alerts.too_many, max),
             Refusal::TooManyAttempts(wait) => {
                 return fill(texts.too_many_attempts, wait.as_secs() + 1);
             }
             Refusal::Unavailable => texts.unavailable,
             Refusal::Invalid(problem) => return self.input_problem(problem),
+        };
+        text.to_owned()
+    }
+
+    /// Why a message of an alert did not arrive, by the word that is stored.
+    pub fn alert_failure(&self, word: &str) -> String {
+        let texts = &self.alerts;
+        let text = match AlertFailure::from_word(word) {
+            Some(AlertFailure::NoPublicAddress) => texts.no_public_address,
+            Some(AlertFailure::Redirect) => texts.redirect,
+            Some(AlertFailure::Status(status)) => return fill(texts.status, status),
+            Some(AlertFailure::MailOff) => texts.mail_is_off,
+            Some(AlertFailure::MailRefused) => texts.mail_refused,
+            Some(AlertFailure::NoRecipient) => texts.no_recipient,
+            Some(AlertFailure::TooMany) => texts.too_many_mails,
+            Some(AlertFailure::Unreachable) | None => texts.unreachable,
         };
         text.to_owned()
     }
@@ -179,6 +200,11 @@ impl Texts {
             InputProblem::Capability(reason) => return fill(texts.capability, reason),
             InputProblem::InputTooLarge(most) => return fill(texts.input_too_large, most),
             InputProblem::SettingsTooLong(most) => return fill(texts.settings_too_long, most),
+            InputProblem::Percents(most) => return fill(self.alerts.wrong_percents, most),
+            InputProblem::AlertSubject => self.alerts.wrong_subject,
+            InputProblem::AlertTarget => self.alerts.wrong_target,
+            InputProblem::AlertPerson => self.alerts.wrong_person,
+            InputProblem::Webhook => self.alerts.wrong_webhook,
             InputProblem::Message => self.play.message_needed,
             InputProblem::Body(reason) => return fill(texts.body, reason),
         };

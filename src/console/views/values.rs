@@ -3,7 +3,9 @@
 use std::fmt;
 
 use jiff::Timestamp;
-use serde::{Serialize, Serializer, ser::Error as _};
+use serde::de::Error as _;
+use serde::ser::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::model::Money;
@@ -59,5 +61,15 @@ impl Serialize for Decimal {
     fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
         let number = RawValue::from_string(self.0.to_string()).map_err(S::Error::custom)?;
         number.serialize(out)
+    }
+}
+
+impl<'de> Deserialize<'de> for Decimal {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Decimal, D::Error> {
+        let number = Box::<RawValue>::deserialize(input)?;
+        let money = Money::from_decimal(number.get());
+        money
+            .map(Decimal)
+            .ok_or_else(|| D::Error::custom("no amount"))
     }
 }
