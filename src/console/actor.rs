@@ -120,7 +120,7 @@ impl ConsoleCall {
 
     /// The actor may see the keys of an account. To everybody else the account does not exist.
     pub async fn check_may_read(&self, account: &str) -> Result<(), Refusal> {
-        match self.membership(account).await? {
+        match self.role_in(account).await? {
             Some(_) => Ok(()),
             None => Err(Refusal::NotFound),
         }
@@ -128,25 +128,31 @@ impl ConsoleCall {
 
     /// The actor may change the keys of an account.
     pub async fn check_may_write(&self, account: &str) -> Result<(), Refusal> {
-        match self.membership(account).await? {
+        match self.role_in(account).await? {
             Some(MembershipRole::Owner | MembershipRole::Member) => Ok(()),
             Some(MembershipRole::Viewer) => Err(Refusal::Forbidden),
             None => Err(Refusal::NotFound),
         }
     }
 
-    /// What the actor may do in an account that exists.
-    async fn membership(&self, account: &str) -> Result<Option<MembershipRole>, Refusal> {
+    /// The actor may change who belongs to an account.
+    pub async fn check_may_manage(&self, account: &str) -> Result<(), Refusal> {
+        match self.role_in(account).await? {
+            Some(MembershipRole::Owner) => Ok(()),
+            Some(MembershipRole::Member | MembershipRole::Viewer) => Err(Refusal::Forbidden),
+            None => Err(Refusal::NotFound),
+        }
+    }
+
+    /// What the actor may do in an account that exists; administrators may do what its owners may.
+    pub async fn role_in(&self, account: &str) -> Result<Option<MembershipRole>, Refusal> {
         if self.is_admin() {
             let is_there = self.console.store.has_account(account).await?;
             return Ok(is_there.then_some(MembershipRole::Owner));
         }
         let person = &self.signed_in()?.person;
         let membership = self.console.store.membership(&person.id, account).await?;
-        Ok(match person.role {
-            PersonRole::Viewer => membership.map(|_| MembershipRole::Viewer),
-            PersonRole::Admin | PersonRole::Member => membership,
-        })
+        Ok(membership.map(|role| person.role_of(role)))
     }
 
     /// A line of the audit log.

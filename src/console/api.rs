@@ -13,6 +13,7 @@ mod people;
 mod play;
 mod second_factor;
 mod session;
+mod teams;
 mod translate;
 mod usage;
 
@@ -22,7 +23,7 @@ use axum::Router;
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{delete, get, post, put};
+use axum::routing::{delete, get, patch, post, put};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
@@ -108,12 +109,43 @@ fn people_routes() -> Router<Arc<Console>> {
         )
         .route("/invitations/{id}", delete(people::withdraw))
         .route("/invitations/accept", post(people::accept))
+        .merge(team_routes())
+}
+
+/// Who belongs to teams, and who is invited to them.
+fn team_routes() -> Router<Arc<Console>> {
+    Router::new()
+        .route(
+            "/accounts/{account}/members",
+            get(teams::list_members).post(teams::add_member),
+        )
+        .route(
+            "/accounts/{account}/members/{handle}",
+            patch(teams::change_member).delete(teams::remove_member),
+        )
+        .route(
+            "/accounts/{account}/invitations",
+            get(teams::list_team_invitations).post(teams::invite_to_team),
+        )
+        .route(
+            "/accounts/{account}/invitations/{id}",
+            delete(teams::withdraw_from_team),
+        )
+        .route("/invitations/join", post(teams::join_team))
+        .route("/me/invitations", get(teams::list_own_invitations))
+        .route(
+            "/me/invitations/{id}",
+            post(teams::take_up_invitation).delete(teams::decline_invitation),
+        )
 }
 
 /// Accounts, their keys, and what is done with them.
 fn key_routes() -> Router<Arc<Console>> {
     Router::new()
-        .route("/accounts", get(accounts::list_accounts))
+        .route(
+            "/accounts",
+            get(accounts::list_accounts).post(teams::create_team),
+        )
         .route(
             "/accounts/{account}",
             get(accounts::get_account).patch(accounts::change_account),

@@ -45,7 +45,13 @@ pub enum Refusal {
     EmailTaken,
     LabelTaken,
     LastAdministrator,
+    /// A team would have no owner any more.
+    LastOwner,
+    /// The person belongs to the team already.
+    AlreadyMember,
     TooManyKeys(u64),
+    /// A team has as many open invitations as may be.
+    TooManyInvitations(usize),
     TooManyAttempts(Duration),
     /// The store does not answer.
     Unavailable,
@@ -73,6 +79,12 @@ pub enum InputProblem {
     ResetWithoutCap,
     /// The account belongs to nobody.
     AccountWithoutOwner,
+    /// Only the account of a team can have or do this.
+    TeamNeeded,
+    /// A role in a team.
+    TeamRole,
+    /// Nobody has the username.
+    PersonUnknown,
     Models,
     /// The field of a limit.
     Count(&'static str),
@@ -124,7 +136,9 @@ impl InputProblem {
                 "expires"
             }
             InputProblem::Overlap => "overlap_seconds",
-            InputProblem::Role => "role",
+            InputProblem::Role | InputProblem::TeamRole => "role",
+            InputProblem::TeamNeeded => "account",
+            InputProblem::PersonUnknown => "person",
             InputProblem::Day(field) => field,
             InputProblem::DayRange(_) => "from",
             InputProblem::Cursor => "after",
@@ -155,6 +169,9 @@ impl Refusal {
             | Refusal::EmailTaken
             | Refusal::LabelTaken
             | Refusal::LastAdministrator
+            | Refusal::LastOwner
+            | Refusal::AlreadyMember
+            | Refusal::TooManyInvitations(_)
             | Refusal::SecondFactorOn
             | Refusal::IdentityTaken
             | Refusal::LastIdentity
@@ -192,6 +209,9 @@ impl Refusal {
             Refusal::EmailTaken => "email_taken",
             Refusal::LabelTaken => "label_taken",
             Refusal::LastAdministrator => "last_administrator",
+            Refusal::LastOwner => "last_owner",
+            Refusal::AlreadyMember => "already_member",
+            Refusal::TooManyInvitations(_) => "too_many_invitations",
             Refusal::TooManyKeys(_) => "too_many_keys",
             Refusal::TooManyAttempts(_) => "too_many_attempts",
             Refusal::Unavailable => "unavailable",
@@ -213,6 +233,8 @@ impl From<StoreError> for Refusal {
             StoreError::NameTaken(_) => Refusal::LabelTaken,
             StoreError::NoSuchKey(_) | StoreError::NoSuchPerson(_) => Refusal::NotFound,
             StoreError::LastAdministrator => Refusal::LastAdministrator,
+            StoreError::LastOwner => Refusal::LastOwner,
+            StoreError::AlreadyMember => Refusal::AlreadyMember,
             StoreError::LinkOver => Refusal::LinkOver,
             StoreError::IdentityTaken => Refusal::IdentityTaken,
             StoreError::LastIdentity => Refusal::LastIdentity,

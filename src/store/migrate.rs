@@ -10,7 +10,7 @@ use super::database::{DatabaseKind, Store};
 use super::error::StoreError;
 
 /// The migrations; each leads from the version of its index to the next.
-const STEPS: [&str; 12] = [
+const STEPS: [&str; 13] = [
     include_str!("migrations/0001.sql"),
     include_str!("migrations/0002.sql"),
     include_str!("migrations/0003.sql"),
@@ -23,6 +23,7 @@ const STEPS: [&str; 12] = [
     include_str!("migrations/0010.sql"),
     include_str!("migrations/0011.sql"),
     include_str!("migrations/0012.sql"),
+    include_str!("migrations/0013.sql"),
 ];
 
 impl Store {

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use jiff::Timestamp;
 
+use super::accounts::own_roles;
 use super::input;
 use crate::config::{Reset, model_glob};
 use crate::console::actor::{ConsoleCall, now};
@@ -30,7 +31,12 @@ pub async fn list_accounts(call: &ConsoleCall) -> Result<Vec<AccountView>, Refus
             call.console.store.accounts(Some(person)).await?
         }
     };
-    Ok(accounts.into_iter().map(AccountView::from).collect())
+    let roles = own_roles(call).await?;
+    let views = accounts.into_iter().map(|account| {
+        let role = roles.get(&account.id).copied();
+        AccountView::new(account, role)
+    });
+    Ok(views.collect())
 }
 
 /// The keys of an account.

@@ -7,6 +7,7 @@ use super::explorer::ExplorerTexts;
 use super::home::HomeTexts;
 use super::inspect::InspectTexts;
 use super::play::PlayTexts;
+use super::teams::TeamTexts;
 use super::usage::UsageTexts;
 
 /// All texts of one language. `{}` stands for a value.
@@ -239,6 +240,7 @@ pub struct Texts {
     pub inspect: InspectTexts,
     pub play: PlayTexts,
     pub account: AccountTexts,
+    pub team: TeamTexts,
     pub admin: AdminTexts,
     pub refusals: RefusalTexts,
 }

@@ -12,6 +12,7 @@ mod home;
 mod inspect;
 mod numbers;
 mod play;
+mod teams;
 mod usage;
 
 pub use chinese::CHINESE;
@@ -129,6 +130,9 @@ impl Texts {
             Refusal::EmailTaken => texts.email_taken,
             Refusal::LabelTaken => texts.label_taken,
             Refusal::LastAdministrator => texts.last_administrator,
+            Refusal::LastOwner => self.team.last_owner,
+            Refusal::AlreadyMember => self.team.already_member,
+            Refusal::TooManyInvitations(max) => return fill(self.team.too_many_invitations, max),
             Refusal::TooManyKeys(max) => return fill(texts.too_many_keys, max),
             Refusal::TooManyAttempts(wait) => {
                 return fill(texts.too_many_attempts, wait.as_secs() + 1);
@@ -156,6 +160,9 @@ impl Texts {
             InputProblem::Reset => texts.reset,
             InputProblem::ResetWithoutCap => texts.reset_without_cap,
             InputProblem::AccountWithoutOwner => self.account.without_owner,
+            InputProblem::TeamNeeded => self.team.team_needed,
+            InputProblem::TeamRole => self.team.role_wrong,
+            InputProblem::PersonUnknown => self.team.person_unknown,
             InputProblem::Models => texts.models,
             InputProblem::Count(field) => {
                 let name = match *field {

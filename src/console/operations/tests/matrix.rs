@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Scene, input, usage_of, word};
+use super::{Scene, input, new_handle, usage_of, word};
 use crate::console::actor::{ConsoleCall, now};
 use crate::console::identity::ProviderAnswer;
 use crate::console::operations::accounts::AccountEdit;
@@ -12,11 +12,11 @@ use crate::console::operations::play::PlayInput;
 use crate::console::operations::usage::RequestsInput;
 use crate::console::operations::{
     accounts, audit, catalog, config_keys, home, identities, identity, inspect, invitations, keys,
-    loaded_config, people, play, reset, second_factor, session, sign_up, translate, upstreams,
-    usage, verification,
+    loaded_config, people, play, reset, second_factor, session, sign_up, team_invitations, teams,
+    translate, upstreams, usage, verification,
 };
 use crate::console::sessions;
-use crate::store::{KeyChange, PersonRole};
+use crate::store::{KeyChange, MembershipRole, PersonRole};
 
 /// Who tries an operation.
 const ACTORS: [&str; 5] = ["anonymous", "viewer", "member", "admin", "command line"];
@@ -71,6 +71,32 @@ invitations::withdraw         -     sign_in_needed forbidden      forbidden     
 invitations::find_invitation  -     link_over      link_over      link_over      link_over      link_over
 invitations::accept           -     link_over      link_over      link_over      link_over      link_over
 keys::list_accounts           -     sign_in_needed ok             ok             ok             ok
+teams::create_team            -     sign_in_needed forbidden      forbidden      ok             ok
+teams::list_members           own   sign_in_needed ok             ok             ok             ok
+teams::list_members          joined sign_in_needed ok             ok             ok             ok
+teams::list_members           other sign_in_needed not_found      not_found      ok             ok
+teams::add_member             own   sign_in_needed forbidden      ok             ok             ok
+teams::add_member            joined sign_in_needed forbidden      forbidden      ok             ok
+teams::add_member             other sign_in_needed not_found      not_found      ok             ok
+teams::change_member          own   sign_in_needed forbidden      ok             ok             ok
+teams::change_member         joined sign_in_needed forbidden      forbidden      ok             ok
+teams::change_member          other sign_in_needed not_found      not_found      ok             ok
+teams::remove_member          own   sign_in_needed forbidden      ok             ok             ok
+teams::remove_member         joined sign_in_needed forbidden      forbidden      ok             ok
+teams::remove_member          other sign_in_needed not_found      not_found      ok             ok
+team_invitations::invite_to_team own   sign_in_needed forbidden   ok             ok             ok
+team_invitations::invite_to_team joined sign_in_needed forbidden  forbidden      ok             ok
+team_invitations::invite_to_team other sign_in_needed not_found   not_found      ok             ok
+team_invitations::list_team_invitations own   sign_in_needed forbidden ok        ok             ok
+team_invitations::list_team_invitations joined sign_in_needed forbidden forbidden ok            ok
+team_invitations::list_team_invitations other sign_in_needed not_found not_found ok             ok
+team_invitations::withdraw_from_team own   sign_in_needed forbidden ok           ok             ok
+team_invitations::withdraw_from_team joined sign_in_needed forbidden forbidden   ok             ok
+team_invitations::withdraw_from_team other sign_in_needed not_found not_found    ok             ok
+team_invitations::join_team   -     sign_in_needed ok             ok             ok             sign_in_needed
+team_invitations::list_own_invitations - sign_in_needed ok        ok             ok             sign_in_needed
+team_invitations::take_up_invitation - sign_in_needed not_found   not_found      not_found      sign_in_needed
+team_invitations::decline_invitation - sign_in_needed not_found   not_found      not_found      sign_in_needed
 config_keys::list_config_keys -     sign_in_needed forbidden      forbidden      ok             ok
 accounts::get_account         own   sign_in_needed ok             ok             ok             ok
 accounts::get_account         other sign_in_needed not_found      not_found      ok             ok
@@ -128,6 +154,75 @@ fn matrix() -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
         (operation, words.next().unwrap_or_default(), words.collect())
     });
     rows.collect()
+}
+
+/// A team of somebody, with `boss` in it and, if not the owner, who tries the operation.
+async fn team_of(scene: &Scene, owner: &str, joined: Option<&str>) -> String {
+    let joined = joined.map(|actor| (actor, MembershipRole::Member));
+    let mut others = vec![("boss", MembershipRole::Viewer)];
+    others.extend(joined);
+    scene.team(owner, &others).await
+}
+
+/// An invitation to a team, made by an administrator: its id, and the token of its link.
+async fn invitation_to(scene: &Scene, team: &str) -> (String, String) {
+    let boss = scene.call("admin").await;
+    let role = MembershipRole::Viewer;
+    let made = team_invitations::invite_to_team(&boss, team, "", role).await;
+    let made = made.expect("an invitation");
+    let link = made.link.expect("a link").url;
+    (
+        made.id,
+        link.rsplit('/').next().expect("a token").to_owned(),
+    )
+}
+
+/// Tries one operation on a team.
+async fn attempt_on_team(
+    scene: &Scene,
+    operation: &str,
+    call: &ConsoleCall,
+    team: &str,
+) -> &'static str {
+    let role = MembershipRole::Member;
+    match operation {
+        "teams::create_team" => word(teams::create_team(call, &new_handle("n"), "").await),
+        "teams::list_members" => word(teams::list_members(call, team).await),
+        "teams::add_member" => {
+            let new = new_handle("p");
+            scene.create(&new, PersonRole::Member, false).await;
+            word(teams::add_member(call, team, &new, role).await)
+        }
+        "teams::change_member" => word(teams::change_member(call, team, "boss", role).await),
+        "teams::remove_member" => word(teams::remove_member(call, team, "boss").await),
+        "team_invitations::invite_to_team" => {
+            word(team_invitations::invite_to_team(call, team, "", role).await)
+        }
+        "team_invitations::list_team_invitations" => {
+            word(team_invitations::list_team_invitations(call, team).await)
+        }
+        "team_invitations::withdraw_from_team" => {
+            let (id, _) = invitation_to(scene, team).await;
+            word(team_invitations::withdraw_from_team(call, team, &id).await)
+        }
+        "team_invitations::join_team" => {
+            let (_, token) = invitation_to(scene, team).await;
+            word(team_invitations::join_team(call, &token).await)
+        }
+        "team_invitations::list_own_invitations" => {
+            word(team_invitations::list_own_invitations(call).await)
+        }
+        // Of an address that is not proven to be the actor's.
+        "team_invitations::take_up_invitation" => {
+            let (id, _) = invitation_to(scene, team).await;
+            word(team_invitations::take_up_invitation(call, &id).await)
+        }
+        "team_invitations::decline_invitation" => {
+            let (id, _) = invitation_to(scene, team).await;
+            word(team_invitations::decline_invitation(call, &id).await)
+        }
+        _ => panic!("{operation} is not tried"),
+    }
 }
 
 /// Tries one operation, on what belongs to `owner`.
@@ -216,7 +311,11 @@ async fn attempt(scene: &Scene, operation: &str, call: &ConsoleCall, owner: &str
         "config_keys::list_config_keys" => word(config_keys::list_config_keys(call).await),
         "accounts::get_account" => word(accounts::get_account(call, owner).await),
         "accounts::change_account" => {
-            word(accounts::change_account(call, owner, AccountEdit::default()).await)
+            let edit = AccountEdit {
+                spending_cap: Some(None),
+                ..AccountEdit::default()
+            };
+            word(accounts::change_account(call, owner, edit).await)
         }
         "keys::list_keys" => word(keys::list_keys(call, owner).await),
         "keys::get_key" => word(keys::get_key(call, &scene.key(owner).await).await),
@@ -293,18 +392,25 @@ async fn attempt(scene: &Scene, operation: &str, call: &ConsoleCall, owner: &str
 #[tokio::test]
 async fn every_operation_checks_its_own_actor() {
     let scene = Scene::new("{sign_up: invite, member_keys: {max: 1000}, MAIL, IDENTITY}").await;
-    for (operation, owner, expected) in matrix() {
+    for (operation, on, expected) in matrix() {
         for (actor, expected) in ACTORS.into_iter().zip(expected) {
             let call = scene.call(actor).await;
             let has_account = !matches!(actor, "anonymous" | "command line");
-            let owner = match owner {
+            let owner = match on {
                 "own" if has_account => actor,
                 _ => "other",
             };
-            let found = attempt(&scene, operation, &call, owner).await;
+            let found = match operation.starts_with("team") {
+                true => {
+                    let joined = (on == "joined" && has_account).then_some(actor);
+                    let team = team_of(&scene, owner, joined).await;
+                    attempt_on_team(&scene, operation, &call, &team).await
+                }
+                false => attempt(&scene, operation, &call, owner).await,
+            };
             assert_eq!(
                 found, expected,
-                "{operation} by {actor} on what is of {owner}"
+                "{operation} by {actor} on what is of {owner} ({on})"
             );
         }
     }

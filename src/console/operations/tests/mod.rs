@@ -2,6 +2,7 @@
 
 mod matrix;
 mod rules;
+mod teams;
 
 use std::sync::Arc;
 
@@ -13,7 +14,9 @@ use crate::console::refusal::Refusal;
 use crate::console::state::Console;
 use crate::model::{Money, Usage, UsageDetails, UsageRecord};
 use crate::runtime::{InspectedKey, Runtime};
-use crate::store::{AuditEntry, KeyChange, NewPerson, Person, PersonRole, Store, StoredSession};
+use crate::store::{
+    AuditEntry, KeyChange, MembershipRole, NewPerson, Person, PersonRole, Store, StoredSession,
+};
 
 /// A console with one person of every role, and another member whose things are not theirs.
 struct Scene {
@@ -50,20 +53,42 @@ impl Scene {
             ("boss", PersonRole::Admin),
             ("other", PersonRole::Member),
         ] {
-            let person = NewPerson {
-                handle: handle.to_owned(),
-                display: handle.to_owned(),
-                email: Some(format!("{handle}@example.org")),
-                is_verified: false,
-                // The hash of nothing: nobody signs in with it.
-                password: Some("$".to_owned()),
-                role,
-            };
-            let entry = AuditEntry::default();
-            let made = scene.console.store.create_person(&person, &entry).await;
-            made.expect("a person");
+            scene.create(handle, role, false).await;
         }
         scene
+    }
+
+    /// Creates a person, whose address is proven or not.
+    async fn create(&self, handle: &str, role: PersonRole, is_verified: bool) -> Person {
+        let person = NewPerson {
+            handle: handle.to_owned(),
+            display: handle.to_owned(),
+            email: Some(format!("{handle}@example.org")),
+            is_verified,
+            // The hash of nothing: nobody signs in with it.
+            password: Some("$".to_owned()),
+            role,
+        };
+        let entry = AuditEntry::default();
+        let made = self.console.store.create_person(&person, &entry).await;
+        made.expect("a person")
+    }
+
+    /// A new team with an owner and others, by its name.
+    async fn team(&self, owner: &str, others: &[(&str, MembershipRole)]) -> String {
+        let name = new_handle("t");
+        let (store, entry) = (&self.console.store, AuditEntry::default());
+        let owner = self.person(owner).await;
+        let made = store.create_team(&name, Some(&owner.id), &entry).await;
+        made.expect("a team");
+        let account = store.account(&name).await.expect("an answer");
+        let account = account.expect("the team");
+        for (handle, role) in others {
+            let person = self.person(handle).await.id;
+            let added = store.add_member(&account, &person, *role, &entry).await;
+            added.expect("a member");
+        }
+        name
     }
 
     async fn person(&self, handle: &str) -> Person {
@@ -151,6 +176,12 @@ impl Scene {
         assert_eq!(recorded.expect("recorded"), 1);
         id
     }
+}
+
+/// A username or the name of a team that nobody has.
+fn new_handle(kind: &str) -> String {
+    let unique = uuid::Uuid::now_v7().simple().to_string();
+    format!("{kind}{}", &unique[8..])
 }
 
 /// Whose usage is asked for.
