@@ -59,7 +59,8 @@ async fn a_team_has_members_and_keeps_an_owner(#[case] database: Database) {
         let taken = store.create_team(name, None, &entry).await;
         assert!(matches!(taken, Err(StoreError::HandleTaken(_))), "{name}");
     }
-    let taken = store.create_person(&new_person("research", PersonRole::Member), &entry);
+    let taken = new_person("research", PersonRole::Member);
+    let taken = store.create_person(&taken, &entry);
     assert!(matches!(taken.await, Err(StoreError::HandleTaken(_))));
     let viewer = MembershipRole::Viewer;
     let added = store.add_member(&team, &bob.id, viewer, &entry).await;
