@@ -125,6 +125,19 @@ async fn a_team_has_keys_that_end_and_come_back_with_it() {
     let ada = format!("{MEMBERS}/ada");
     let kept = owner.json(Method::DELETE, &ada, None, 409).await;
     assert_eq!(kept["error"]["code"], "last_owner");
+    let audit = "/api/v1/audit?target=research";
+    let audit = admin.json(Method::GET, audit, None, 200).await;
+    let expected = [
+        "member.remove",
+        "account.change",
+        "account.change",
+        "account.change",
+        "account.change",
+        "member.add",
+        "team.create",
+    ];
+    assert_eq!(names(&audit["changes"], "action"), expected);
+    assert_eq!(audit["changes"][5]["change"], "bob, role member");
 }
 
 #[tokio::test]

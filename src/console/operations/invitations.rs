@@ -131,7 +131,7 @@ pub async fn accept(
 }
 
 /// The team of an invitation and the role there, for the audit log.
-pub(super) fn membership_words(team: &InvitedTeam) -> String {
+fn membership_words(team: &InvitedTeam) -> String {
     format!("team {}, role {}", team.name, team.role.word())
 }
 

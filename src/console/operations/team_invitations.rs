@@ -1,7 +1,7 @@
 //! Invitations to teams: made by their owners, taken up with an account or to make one.
 
 use super::input;
-use super::invitations::{INVITED_FOR, check_open, invitation_link, membership_words};
+use super::invitations::{INVITED_FOR, check_open, invitation_link};
 use super::mail::take_turn;
 use super::teams::{check_making_owners, find_team};
 use crate::config::SignUp;
@@ -44,8 +44,9 @@ pub async fn invite_to_team(
     let token = NewToken::generate();
     let expires = now() + INVITED_FOR;
     let team = invited_team(account, role);
-    let target = email.as_deref().unwrap_or_default();
-    let entry = call.audit("invitation.create", target, membership_words(&team));
+    let whom = email.as_deref().unwrap_or("whoever has the link");
+    let change = format!("{whom}, role {}", role.word());
+    let entry = call.audit("invitation.create", &team.name, change);
     let invitation = NewLink {
         email: email.clone(),
         role: Some(PersonRole::Member),
@@ -82,7 +83,7 @@ pub async fn list_team_invitations(
 pub async fn withdraw_from_team(call: &ConsoleCall, team: &str, id: &str) -> Result<(), Refusal> {
     call.check_may_manage(team).await?;
     let account = find_team(call, team).await?;
-    let entry = call.audit("invitation.withdraw", id, format!("team {team}"));
+    let entry = call.audit("invitation.withdraw", team, id.to_owned());
     let store = &call.console.store;
     let withdrawn = store.withdraw_invitation(id, Some(&account.id), &entry);
     match withdrawn.await? {
@@ -123,7 +124,7 @@ pub async fn take_up_invitation(call: &ConsoleCall, id: &str) -> Result<Membersh
 pub async fn decline_invitation(call: &ConsoleCall, id: &str) -> Result<(), Refusal> {
     let team = own_invitation(call, id).await?;
     let person = &call.signed_in()?.person;
-    let entry = call.audit("invitation.decline", id, format!("team {}", team.name));
+    let entry = call.audit("invitation.decline", &team.name, person.handle.clone());
     let store = &call.console.store;
     Ok(store.decline_invitation(id, person, &entry).await?)
 }
