@@ -1,5 +1,6 @@
 //! Who asks for an operation, and from where.
 
+use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -153,6 +154,25 @@ impl ConsoleCall {
         let person = &self.signed_in()?.person;
         let membership = self.console.store.membership(&person.id, account).await?;
         Ok(membership.map(|role| person.role_of(role)))
+    }
+
+    /// What the actor may do by own memberships, by the ids of the accounts.
+    pub async fn own_roles(&self) -> Result<HashMap<String, MembershipRole>, Refusal> {
+        let Ok(signed_in) = self.signed_in() else {
+            return Ok(HashMap::new());
+        };
+        let person = &signed_in.person;
+        let roles = self.console.store.memberships(&person.id).await?;
+        let roles = roles.into_iter();
+        Ok(roles.map(|(id, role)| (id, person.role_of(role))).collect())
+    }
+
+    /// Owners decide over others: making one takes the password.
+    pub fn check_may_make(&self, role: MembershipRole) -> Result<(), Refusal> {
+        match role {
+            MembershipRole::Owner => self.check_stepped_up(),
+            MembershipRole::Member | MembershipRole::Viewer => Ok(()),
+        }
     }
 
     /// A line of the audit log.

@@ -1,7 +1,5 @@
 //! Accounts of people and teams: what all keys of one may spend together.
 
-use std::collections::HashMap;
-
 use jiff::Timestamp;
 
 use super::keys::held;
@@ -10,7 +8,7 @@ use crate::console::actor::ConsoleCall;
 use crate::console::refusal::{InputProblem, Refusal};
 use crate::console::views::AccountSpendingView;
 use crate::model::Money;
-use crate::store::{AccountSummary, MembershipRole};
+use crate::store::AccountSummary;
 
 /// A change of an account; `None`: unchanged, `Some(None)`: Unlimited Quota.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -77,17 +75,13 @@ async fn set_cap(
     Ok(set.await?)
 }
 
-/// What the actor may do by the own memberships, by the ids of the accounts.
-pub(super) async fn own_roles(
-    call: &ConsoleCall,
-) -> Result<HashMap<String, MembershipRole>, Refusal> {
-    let Ok(signed_in) = call.signed_in() else {
-        return Ok(HashMap::new());
-    };
-    let person = &signed_in.person;
-    let roles = call.console.store.memberships(&person.id).await?;
-    let roles = roles.into_iter();
-    Ok(roles.map(|(id, role)| (id, person.role_of(role))).collect())
+/// The account of a team.
+pub(super) async fn find_team(call: &ConsoleCall, name: &str) -> Result<AccountSummary, Refusal> {
+    let account = find(call, name).await?;
+    match account.is_team() {
+        true => Ok(account),
+        false => Err(InputProblem::TeamNeeded.into()),
+    }
 }
 
 async fn find(call: &ConsoleCall, name: &str) -> Result<AccountSummary, Refusal> {
@@ -104,6 +98,6 @@ pub(super) async fn view(
     let (began, now) = (Timestamp::MAX, Timestamp::now());
     let spent = call.console.store.account_spending(&account.id, began, now);
     let (spent, held) = (spent.await?, held(call, &account.id));
-    let role = own_roles(call).await?.remove(&account.id);
+    let role = call.own_roles().await?.remove(&account.id);
     Ok(AccountSpendingView::new(account, role, spent, held, now))
 }

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use jiff::Timestamp;
 
-use super::accounts::own_roles;
 use super::input;
 use crate::config::{Reset, model_glob};
 use crate::console::actor::{ConsoleCall, now};
@@ -31,7 +30,7 @@ pub async fn list_accounts(call: &ConsoleCall) -> Result<Vec<AccountView>, Refus
             call.console.store.accounts(Some(person)).await?
         }
     };
-    let roles = own_roles(call).await?;
+    let roles = call.own_roles().await?;
     let views = accounts.into_iter().map(|account| {
         let role = roles.get(&account.id).copied();
         AccountView::new(account, role)

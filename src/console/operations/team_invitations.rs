@@ -1,9 +1,9 @@
 //! Invitations to teams: made by their owners, taken up with an account or to make one.
 
+use super::accounts::find_team;
 use super::input;
 use super::invitations::{INVITED_FOR, check_open, invitation_link};
 use super::mail::take_turn;
-use super::teams::{check_making_owners, find_team};
 use crate::config::SignUp;
 use crate::console::actor::{ConsoleCall, now};
 use crate::console::mail::MailText;
@@ -28,7 +28,7 @@ pub async fn invite_to_team(
 ) -> Result<CreatedInvitation, Refusal> {
     call.check_may_manage(team).await?;
     check_open(call)?;
-    check_making_owners(call, role)?;
+    call.check_may_make(role)?;
     let account = find_team(call, team).await?;
     let email = input::email(email)?;
     check_domain(call, email.as_deref())?;

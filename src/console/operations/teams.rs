@@ -1,12 +1,13 @@
 //! Teams: made by administrators; their owners decide who belongs to them.
 
+use super::accounts::find_team;
 use super::attempt::SignInAttempt;
 use super::team_invitations::invite_to_team;
 use super::{accounts, input};
 use crate::console::actor::{Actor, ConsoleCall};
 use crate::console::refusal::{InputProblem, Refusal};
 use crate::console::views::{AccountSpendingView, AddedMemberView, MemberView};
-use crate::store::{AccountSummary, MembershipChange, MembershipRole, Person, StoredMember};
+use crate::store::{MembershipChange, MembershipRole, Person, StoredMember};
 
 /// Makes a team. Its first owner is the named one, else who makes it; one of the command line has none at first.
 pub async fn create_team(
@@ -48,7 +49,7 @@ pub async fn add_member(
     role: MembershipRole,
 ) -> Result<AddedMemberView, Refusal> {
     call.check_may_manage(team).await?;
-    check_making_owners(call, role)?;
+    call.check_may_make(role)?;
     let account = find_team(call, team).await?;
     let person = match who.contains('@') {
         false => Some(find_person(call, who).await?),
@@ -80,7 +81,7 @@ pub async fn change_member(
     role: MembershipRole,
 ) -> Result<MemberView, Refusal> {
     call.check_may_manage(team).await?;
-    check_making_owners(call, role)?;
+    call.check_may_make(role)?;
     let account = find_team(call, team).await?;
     let person = find_member(call, handle).await?;
     let change = format!("{}, role {}", person.handle, role.word());
@@ -108,24 +109,6 @@ pub async fn remove_member(call: &ConsoleCall, team: &str, handle: &str) -> Resu
     let may_orphan = call.is_admin();
     let removed = store.change_member(&account, &person.id, to, may_orphan, &entry);
     Ok(removed.await?)
-}
-
-/// Owners decide over others: making one takes the password.
-pub(super) fn check_making_owners(call: &ConsoleCall, role: MembershipRole) -> Result<(), Refusal> {
-    match role {
-        MembershipRole::Owner => call.check_stepped_up(),
-        MembershipRole::Member | MembershipRole::Viewer => Ok(()),
-    }
-}
-
-/// The account of a team, which the actor may know of.
-pub(super) async fn find_team(call: &ConsoleCall, name: &str) -> Result<AccountSummary, Refusal> {
-    let account = call.console.store.account(name).await?;
-    let account = account.ok_or(Refusal::NotFound)?;
-    match account.is_team() {
-        true => Ok(account),
-        false => Err(InputProblem::TeamNeeded.into()),
-    }
 }
 
 /// Somebody who may be added, by username. Names are not tried out at the speed of the machine.
