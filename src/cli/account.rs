@@ -12,7 +12,8 @@ use super::store_session::{StoreSession, plain_table};
 use crate::config::Reset;
 use crate::console::operations::accounts::{self, AccountEdit};
 use crate::console::operations::people::{self, PersonEdit, PersonInput};
-use crate::console::{LinkView, PersonView};
+use crate::console::operations::{keys, teams};
+use crate::console::{AccountView, LinkView, PersonView};
 use crate::model::Money;
 use crate::store::PersonRole;
 
@@ -22,6 +23,9 @@ pub(super) enum AccountCommand {
     Create(NewAccount),
     /// List the people who have an account
     List {
+        /// List the teams instead
+        #[arg(long)]
+        teams: bool,
         /// Print a JSON array
         #[arg(long)]
         json: bool,
@@ -33,7 +37,7 @@ pub(super) enum AccountCommand {
     },
     /// Set what all keys of an account may spend together; it holds above the caps of the keys
     Cap {
-        /// The name of the account: a username
+        /// The name of the account: a username, or that of a team
         name: String,
         /// Spending cap, in the currency of the prices; or `unlimited`
         #[arg(value_name = "AMOUNT", value_parser = parse_cap)]
@@ -44,19 +48,19 @@ pub(super) enum AccountCommand {
     },
     /// Disable an account: its sessions end, and its keys are refused
     Disable {
-        /// The username
+        /// The username, or the name of a team
         name: String,
     },
     /// Enable an account again
     Enable {
-        /// The username
+        /// The username, or the name of a team
         name: String,
     },
 }
 
 #[derive(Debug, Args)]
 pub(super) struct NewAccount {
-    /// The username; it begins the names of the person's keys and never changes
+    /// The username or the name of the team; it begins the names of the keys and never changes
     name: String,
     /// What the person may do: admin, member or viewer
     #[arg(long, default_value = "member", value_parser = parse_role)]
@@ -64,6 +68,12 @@ pub(super) struct NewAccount {
     /// The e-mail address, which the person may sign in with too
     #[arg(long, value_name = "ADDRESS", default_value = "")]
     email: String,
+    /// Make a team, which has keys and members, and nobody signs in as
+    #[arg(long, conflicts_with_all = ["role", "email"])]
+    team: bool,
+    /// The first owner of the team, who adds others
+    #[arg(long, value_name = "USERNAME", default_value = "", requires = "team")]
+    owner: String,
 }
 
 fn parse_role(text: &str) -> Result<PersonRole, String> {
@@ -76,8 +86,10 @@ pub(super) fn run(command: AccountCommand, file: ConfigFile) -> Result<ExitCode>
         Err(code) => return Ok(code),
     };
     match command {
+        AccountCommand::Create(new) if new.team => create_team(&session, &new)?,
         AccountCommand::Create(new) => create(&session, new)?,
-        AccountCommand::List { json } => list(&session, json)?,
+        AccountCommand::List { teams: true, json } => list_teams(&session, json)?,
+        AccountCommand::List { teams: false, json } => list(&session, json)?,
         AccountCommand::Link { name } => {
             let link = session.run_on_console(async |call| {
                 let person = people::find_person(call, &name).await?;
@@ -116,6 +128,21 @@ fn create(session: &StoreSession, new: NewAccount) -> Result<()> {
     ))
 }
 
+fn create_team(session: &StoreSession, new: &NewAccount) -> Result<()> {
+    let made = session
+        .run_on_console(async |call| teams::create_team(call, &new.name, &new.owner).await)?;
+    let name = &made.account.name;
+    print(&match made.account.members {
+        0 => format!(
+            "{name} is created as a team. An administrator adds its members in the console."
+        ),
+        _ => format!(
+            "{name} is created as a team, with {} as its owner.",
+            new.owner
+        ),
+    })
+}
+
 fn link_text(link: &LinkView) -> String {
     format!(
         "{}\n\nWhoever opens this link first chooses the password. It works once, until {}.",
@@ -132,6 +159,7 @@ fn set_cap(
     let edit = AccountEdit {
         spending_cap: Some(cap),
         reset,
+        ..AccountEdit::default()
     };
     let changed =
         session.run_on_console(async |call| accounts::change_account(call, name, edit).await);
@@ -147,13 +175,22 @@ fn set_cap(
 }
 
 fn set_disabled(session: &StoreSession, name: &str, disabled: bool) -> Result<()> {
-    let edit = PersonEdit {
-        disabled: Some(disabled),
-        ..PersonEdit::default()
-    };
     let changed = session.run_on_console(async |call| {
+        let account = accounts::get_account(call, name).await;
+        if account.is_ok_and(|account| account.account.is_team()) {
+            let edit = AccountEdit {
+                disabled: Some(disabled),
+                ..AccountEdit::default()
+            };
+            return accounts::change_account(call, name, edit).await.map(|_| ());
+        }
+        let edit = PersonEdit {
+            disabled: Some(disabled),
+            ..PersonEdit::default()
+        };
         let person = people::find_person(call, name).await?;
-        people::change_person(call, &person.id, edit).await
+        let changed = people::change_person(call, &person.id, edit).await;
+        changed.map(|_| ())
     });
     changed.with_context(|| name.to_owned())?;
     Ok(())
@@ -176,6 +213,28 @@ fn list(session: &StoreSession, json: bool) -> Result<()> {
             person
                 .seen
                 .map_or_else(|| "never".to_owned(), |seen| seen.to_string()),
+        ]);
+    }
+    print(&table.trim_fmt())
+}
+
+fn list_teams(session: &StoreSession, json: bool) -> Result<()> {
+    let accounts = session.run_on_console(async |call| keys::list_accounts(call).await)?;
+    let teams: Vec<AccountView> = accounts.into_iter().filter(AccountView::is_team).collect();
+    if json {
+        let text = serde_json::to_string_pretty(&teams);
+        return print(&text.context("the teams cannot be written as JSON")?);
+    }
+    let mut table = plain_table(&["name", "members", "keys", "cap", "reset", "state"]);
+    for team in &teams {
+        table.add_row([
+            team.name.clone(),
+            team.members.to_string(),
+            team.keys.to_string(),
+            team.spending_cap
+                .map_or_else(|| "unlimited".to_owned(), |cap| cap.to_string()),
+            team.reset.to_owned(),
+            if team.disabled { "disabled" } else { "active" }.to_owned(),
         ]);
     }
     print(&table.trim_fmt())

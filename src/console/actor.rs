@@ -1,5 +1,6 @@
 //! Who asks for an operation, and from where.
 
+use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -120,7 +121,7 @@ impl ConsoleCall {
 
     /// The actor may see the keys of an account. To everybody else the account does not exist.
     pub async fn check_may_read(&self, account: &str) -> Result<(), Refusal> {
-        match self.membership(account).await? {
+        match self.role_in(account).await? {
             Some(_) => Ok(()),
             None => Err(Refusal::NotFound),
         }
@@ -128,34 +129,50 @@ impl ConsoleCall {
 
     /// The actor may change the keys of an account.
     pub async fn check_may_write(&self, account: &str) -> Result<(), Refusal> {
-        match self.membership(account).await? {
+        match self.role_in(account).await? {
             Some(MembershipRole::Owner | MembershipRole::Member) => Ok(()),
             Some(MembershipRole::Viewer) => Err(Refusal::Forbidden),
             None => Err(Refusal::NotFound),
         }
     }
 
-    /// The actor may change what is of a whole account.
+    /// The actor may change what is of a whole account, such as who belongs to it.
     pub async fn check_may_manage(&self, account: &str) -> Result<(), Refusal> {
-        match self.membership(account).await? {
+        match self.role_in(account).await? {
             Some(MembershipRole::Owner) => Ok(()),
             Some(MembershipRole::Member | MembershipRole::Viewer) => Err(Refusal::Forbidden),
             None => Err(Refusal::NotFound),
         }
     }
 
-    /// What the actor may do in an account that exists.
-    async fn membership(&self, account: &str) -> Result<Option<MembershipRole>, Refusal> {
+    /// What the actor may do in an account that exists; administrators may do what its owners may.
+    pub async fn role_in(&self, account: &str) -> Result<Option<MembershipRole>, Refusal> {
         if self.is_admin() {
             let is_there = self.console.store.has_account(account).await?;
             return Ok(is_there.then_some(MembershipRole::Owner));
         }
         let person = &self.signed_in()?.person;
         let membership = self.console.store.membership(&person.id, account).await?;
-        Ok(match person.role {
-            PersonRole::Viewer => membership.map(|_| MembershipRole::Viewer),
-            PersonRole::Admin | PersonRole::Member => membership,
-        })
+        Ok(membership.map(|role| person.role_of(role)))
+    }
+
+    /// What the actor may do by own memberships, by the ids of the accounts.
+    pub async fn own_roles(&self) -> Result<HashMap<String, MembershipRole>, Refusal> {
+        let Ok(signed_in) = self.signed_in() else {
+            return Ok(HashMap::new());
+        };
+        let person = &signed_in.person;
+        let roles = self.console.store.memberships(&person.id).await?;
+        let roles = roles.into_iter();
+        Ok(roles.map(|(id, role)| (id, person.role_of(role))).collect())
+    }
+
+    /// Owners decide over others: making one takes the password.
+    pub fn check_may_make(&self, role: MembershipRole) -> Result<(), Refusal> {
+        match role {
+            MembershipRole::Owner => self.check_stepped_up(),
+            MembershipRole::Member | MembershipRole::Viewer => Ok(()),
+        }
     }
 
     /// A line of the audit log.

@@ -15,6 +15,7 @@ mod people;
 mod play;
 mod second_factor;
 mod session;
+mod teams;
 mod translate;
 mod usage;
 
@@ -110,12 +111,43 @@ fn people_routes() -> Router<Arc<Console>> {
         )
         .route("/invitations/{id}", delete(people::withdraw))
         .route("/invitations/accept", post(people::accept))
+        .merge(team_routes())
+}
+
+/// Who belongs to teams, and who is invited to them.
+fn team_routes() -> Router<Arc<Console>> {
+    Router::new()
+        .route(
+            "/accounts/{account}/members",
+            get(teams::list_members).post(teams::add_member),
+        )
+        .route(
+            "/accounts/{account}/members/{handle}",
+            patch(teams::change_member).delete(teams::remove_member),
+        )
+        .route(
+            "/accounts/{account}/invitations",
+            get(teams::list_team_invitations).post(teams::invite_to_team),
+        )
+        .route(
+            "/accounts/{account}/invitations/{id}",
+            delete(teams::withdraw_from_team),
+        )
+        .route("/invitations/join", post(teams::join_team))
+        .route("/me/invitations", get(teams::list_own_invitations))
+        .route(
+            "/me/invitations/{id}",
+            post(teams::take_up_invitation).delete(teams::decline_invitation),
+        )
 }
 
 /// Accounts, their keys, and what is done with them.
 fn key_routes() -> Router<Arc<Console>> {
     Router::new()
-        .route("/accounts", get(accounts::list_accounts))
+        .route(
+            "/accounts",
+            get(accounts::list_accounts).post(teams::create_team),
+        )
         .route(
             "/accounts/{account}",
             get(accounts::get_account).patch(accounts::change_account),

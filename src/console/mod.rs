@@ -36,4 +36,4 @@ pub use gateway_client::GatewayAccess;
 pub use refusal::{InputProblem, Refusal};
 pub use router::router;
 pub use state::Console;
-pub use views::{CreatedPerson, LinkView, Moment, PersonView};
+pub use views::{AccountView, CreatedPerson, LinkView, Moment, PersonView};

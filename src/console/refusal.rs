@@ -45,8 +45,14 @@ pub enum Refusal {
     EmailTaken,
     LabelTaken,
     LastAdministrator,
+    /// A team would have no owner any more.
+    LastOwner,
+    /// The person belongs to the team already.
+    AlreadyMember,
     TooManyKeys(u64),
     TooManyAlerts(usize),
+    /// A team has as many open invitations as may be.
+    TooManyInvitations(usize),
     TooManyAttempts(Duration),
     /// The store does not answer.
     Unavailable,
@@ -74,6 +80,12 @@ pub enum InputProblem {
     ResetWithoutCap,
     /// The account belongs to nobody.
     AccountWithoutOwner,
+    /// Only the account of a team can have or do this.
+    TeamNeeded,
+    /// A role in a team.
+    TeamRole,
+    /// Nobody has the username.
+    PersonUnknown,
     Models,
     /// The field of a limit.
     Count(&'static str),
@@ -135,7 +147,9 @@ impl InputProblem {
                 "expires"
             }
             InputProblem::Overlap => "overlap_seconds",
-            InputProblem::Role => "role",
+            InputProblem::Role | InputProblem::TeamRole => "role",
+            InputProblem::TeamNeeded => "account",
+            InputProblem::PersonUnknown => "person",
             InputProblem::Day(field) => field,
             InputProblem::DayRange(_) => "from",
             InputProblem::Cursor => "after",
@@ -170,6 +184,9 @@ impl Refusal {
             | Refusal::EmailTaken
             | Refusal::LabelTaken
             | Refusal::LastAdministrator
+            | Refusal::LastOwner
+            | Refusal::AlreadyMember
+            | Refusal::TooManyInvitations(_)
             | Refusal::SecondFactorOn
             | Refusal::IdentityTaken
             | Refusal::LastIdentity
@@ -208,6 +225,9 @@ impl Refusal {
             Refusal::EmailTaken => "email_taken",
             Refusal::LabelTaken => "label_taken",
             Refusal::LastAdministrator => "last_administrator",
+            Refusal::LastOwner => "last_owner",
+            Refusal::AlreadyMember => "already_member",
+            Refusal::TooManyInvitations(_) => "too_many_invitations",
             Refusal::TooManyKeys(_) => "too_many_keys",
             Refusal::TooManyAlerts(_) => "too_many_alerts",
             Refusal::TooManyAttempts(_) => "too_many_attempts",
@@ -230,6 +250,8 @@ impl From<StoreError> for Refusal {
             StoreError::NameTaken(_) => Refusal::LabelTaken,
             StoreError::NoSuchKey(_) | StoreError::NoSuchPerson(_) => Refusal::NotFound,
             StoreError::LastAdministrator => Refusal::LastAdministrator,
+            StoreError::LastOwner => Refusal::LastOwner,
+            StoreError::AlreadyMember => Refusal::AlreadyMember,
             StoreError::LinkOver => Refusal::LinkOver,
             StoreError::IdentityTaken => Refusal::IdentityTaken,
             StoreError::LastIdentity => Refusal::LastIdentity,

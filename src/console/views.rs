@@ -12,6 +12,7 @@ mod loaded_config;
 mod marked_text;
 mod play;
 mod request;
+mod team;
 mod translation;
 mod upstream;
 mod usage;
@@ -29,6 +30,7 @@ pub use loaded_config::LoadedConfigView;
 pub use marked_text::{Mark, MarkedText, clipped};
 pub use play::{PlayEventView, PlayKeyView, PlayOptionsView, PlayOutcomeView};
 pub use request::{BillLineView, Difference, RequestLineView, RequestView, RequestsView};
+pub use team::{AddedMemberView, MemberView, MembershipView};
 pub use translation::{LossView, TranslationRefusal, TranslationView};
 pub use upstream::UpstreamView;
 pub use usage::{NamedUsage, UsageSumView, UsageView};
@@ -323,7 +325,12 @@ impl SessionView {
 pub struct InvitationView {
     pub id: String,
     pub email: Option<String>,
+    /// What the person may do in the console.
     pub role: &'static str,
+    /// The team that it is an invitation to.
+    pub team: Option<String>,
+    /// The role in the team: `owner`, `member` or `viewer`.
+    pub team_role: Option<&'static str>,
     pub made_by: String,
     #[cfg_attr(test, schema(value_type = String, format = DateTime))]
     pub created: Moment,
@@ -337,6 +344,8 @@ impl From<StoredLink> for InvitationView {
             id: link.id,
             email: link.email,
             role: link.role.map_or("member", |role| role.word()),
+            team_role: link.team.as_ref().map(|team| team.role.word()),
+            team: link.team.map(|team| team.name),
             made_by: link.made_by,
             created: Moment(link.created),
             expires: Moment(link.expires),
@@ -349,8 +358,9 @@ impl From<StoredLink> for InvitationView {
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct CreatedInvitation {
     pub id: String,
-    pub link: LinkView,
-    /// The address that the link was sent to as well.
+    /// Null: it was sent, and is for nobody else's eyes.
+    pub link: Option<LinkView>,
+    /// The address that the link was sent to.
     pub mailed_to: Option<String>,
 }
 

@@ -3,7 +3,7 @@
 use sqlx::{Any, Row as _, Transaction};
 
 use super::audit::{self, AuditEntry};
-use super::database::Store;
+use super::database::{Store, milliseconds_now};
 use super::error::StoreError;
 use super::keys::next_revision;
 use crate::config::Reset;
@@ -28,6 +28,36 @@ impl Store {
         self.renew_keys(&mut transaction, id).await?;
         audit::append(&mut transaction, entry).await?;
         Ok(transaction.commit().await?)
+    }
+
+    /// Disables or enables a team, and with it all of its keys.
+    pub async fn disable_team(
+        &self,
+        name: &str,
+        is_disabled: bool,
+        entry: &AuditEntry,
+    ) -> Result<(), StoreError> {
+        let mut transaction = self.begin_write().await?;
+        let disabled = is_disabled.then(milliseconds_now);
+        self.put_disabled(&mut transaction, name, disabled).await?;
+        audit::append(&mut transaction, entry).await?;
+        Ok(transaction.commit().await?)
+    }
+
+    /// Disables or enables an account by its name.
+    pub(super) async fn put_disabled(
+        &self,
+        transaction: &mut Transaction<'static, Any>,
+        name: &str,
+        disabled: Option<i64>,
+    ) -> Result<(), StoreError> {
+        let account = sqlx::query("UPDATE accounts SET disabled = $1 WHERE name = $2 RETURNING id")
+            .bind(disabled)
+            .bind(name.to_owned())
+            .fetch_one(&mut **transaction)
+            .await?;
+        let account: String = account.try_get(0)?;
+        self.renew_keys(transaction, &account).await
     }
 
     /// Counts as a change of every key of an account, so that gateways read all of it again.

@@ -16,22 +16,28 @@ pub const DEFAULT: &str = "default";
 /// The kind of an account that belongs to one person.
 pub(super) const PERSON: &str = "person";
 
+/// The kind of an account that several people share.
+pub(super) const TEAM: &str = "team";
+
 /// The kind of an account that belongs to nobody.
 const SYSTEM: &str = "system";
 
 const COLUMNS: &str = "SELECT id, name, kind, disabled, (SELECT COUNT(*) FROM keys \
-     WHERE keys.account = accounts.id AND revoked IS NULL), account_cap, account_reset FROM accounts";
+     WHERE keys.account = accounts.id AND revoked IS NULL), account_cap, account_reset, \
+     (SELECT COUNT(*) FROM memberships WHERE memberships.account = accounts.id) FROM accounts";
 
 /// An account as a person sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccountSummary {
     pub id: String,
     pub name: String,
-    /// `system` or `person`.
+    /// `system`, `person` or `team`.
     pub kind: String,
     pub is_disabled: bool,
     /// How many keys it has that are not revoked.
     pub keys: i64,
+    /// How many people belong to it.
+    pub members: i64,
     /// The most that all keys together may spend.
     pub spending_cap: Option<Money>,
     pub reset: Reset,
@@ -41,6 +47,10 @@ impl AccountSummary {
     /// It belongs to a person or a team, and may have a cap.
     pub fn has_owner(&self) -> bool {
         self.kind != SYSTEM
+    }
+
+    pub fn is_team(&self) -> bool {
+        self.kind == TEAM
     }
 
     fn from_row(row: &AnyRow) -> Result<AccountSummary, StoreError> {
@@ -53,6 +63,7 @@ impl AccountSummary {
             kind: row.try_get(2)?,
             is_disabled: disabled.is_some(),
             keys: row.try_get(4)?,
+            members: row.try_get(7)?,
             spending_cap: cap.map(decode_money).transpose()?,
             reset: Reset::from_word(&reset).ok_or(StoreError::Corrupt("reset"))?,
         })
@@ -104,4 +115,38 @@ pub(super) async fn find_or_create(
         .fetch_one(&mut **transaction)
         .await?;
     Ok(found.try_get(0)?)
+}
+
+/// Refuses a name that a person or an account has, or had: its keys would inherit the history of others.
+pub(super) async fn check_free(
+    transaction: &mut Transaction<'static, Any>,
+    name: &str,
+) -> Result<(), StoreError> {
+    let taken =
+        "SELECT 1 FROM accounts WHERE name = $1 UNION SELECT 1 FROM people WHERE handle = $1";
+    let taken = sqlx::query(taken)
+        .bind(name.to_owned())
+        .fetch_optional(&mut **transaction)
+        .await?;
+    match taken {
+        Some(_) => Err(StoreError::HandleTaken(name.to_owned())),
+        None => Ok(()),
+    }
+}
+
+/// Creates an account, and returns its id.
+pub(super) async fn insert(
+    transaction: &mut Transaction<'static, Any>,
+    name: &str,
+    kind: &'static str,
+) -> Result<String, StoreError> {
+    let id = Uuid::now_v7().to_string();
+    sqlx::query("INSERT INTO accounts (id, name, created, kind) VALUES ($1, $2, $3, $4)")
+        .bind(id.clone())
+        .bind(name.to_owned())
+        .bind(milliseconds_now())
+        .bind(kind)
+        .execute(&mut **transaction)
+        .await?;
+    Ok(id)
 }

@@ -20,6 +20,10 @@ pub enum StoreError {
     NoSuchPerson(String),
     /// No administrator could sign in any more.
     LastAdministrator,
+    /// The team would have no owner any more.
+    LastOwner,
+    /// The person belongs to the team already.
+    AlreadyMember,
     /// The link was used, has expired or never was one.
     LinkOver,
     /// The identity belongs to somebody.
@@ -77,6 +81,12 @@ impl fmt::Display for StoreError {
             StoreError::LastAdministrator => out.write_str(
                 "this is the last administrator who is not disabled; make another one first",
             ),
+            StoreError::LastOwner => out.write_str(
+                "this is the last owner of the team; make another member an owner first",
+            ),
+            StoreError::AlreadyMember => {
+                out.write_str("the person belongs to the team already; change the role instead")
+            }
             StoreError::LinkOver => {
                 out.write_str("the link was used already or has expired; ask for a new one")
             }

@@ -9,10 +9,19 @@ use super::audit::{self, AuditEntry};
 use super::database::{Store, milliseconds_now};
 use super::error::StoreError;
 use super::identities::{ExternalIdentity, insert_identity};
+use super::memberships::{MembershipRole, insert_member};
 use super::people::{NewPerson, Person, PersonRole, insert_person, put_password, put_verified};
 use super::secrets::hex;
 
-const COLUMNS: &str = "SELECT id, purpose, person, email, role, made_by, created, expires, issuer, subject, display FROM tokens";
+pub(super) const COLUMNS: &str = "SELECT id, purpose, person, email, role, made_by, created, expires, issuer, subject, display, \
+     account, (SELECT name FROM accounts WHERE accounts.id = tokens.account), account_role, sent FROM tokens";
+
+/// Which links stand: an invitation to a team only as long as there is the team, and who made it may invite to it.
+pub(super) const STANDS: &str = "used IS NULL AND (account IS NULL OR \
+     EXISTS (SELECT 1 FROM accounts WHERE accounts.id = tokens.account AND accounts.disabled IS NULL) AND \
+     (made_by = '(command line)' OR EXISTS (SELECT 1 FROM people LEFT JOIN memberships \
+     ON memberships.person = people.id AND memberships.account = tokens.account WHERE people.handle = tokens.made_by \
+     AND people.disabled IS NULL AND (people.role = 'admin' OR people.role = 'member' AND memberships.role = 'owner'))))";
 
 /// What a link is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +71,19 @@ pub struct StoredLink {
     /// The identity of the account to be made, and its name.
     pub identity: Option<ExternalIdentity>,
     pub display: Option<String>,
+    /// The team that it is an invitation to.
+    pub team: Option<InvitedTeam>,
+    /// Nobody but the owner of the address has seen it.
+    pub is_sent: bool,
+}
+
+/// The team of an invitation, with the role that there is in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InvitedTeam {
+    /// The id of the account.
+    pub id: String,
+    pub name: String,
+    pub role: MembershipRole,
 }
 
 /// A link to be made.
@@ -75,6 +97,8 @@ pub struct NewLink {
     pub role: Option<PersonRole>,
     pub identity: Option<ExternalIdentity>,
     pub display: Option<String>,
+    pub team: Option<InvitedTeam>,
+    pub is_sent: bool,
     pub expires: i64,
 }
 
@@ -88,6 +112,8 @@ impl NewLink {
             role: None,
             identity: None,
             display: None,
+            team: None,
+            is_sent: false,
             expires,
         }
     }
@@ -132,9 +158,8 @@ impl Store {
         purpose: LinkPurpose,
         sha256: &[u8; 32],
     ) -> Result<Option<StoredLink>, StoreError> {
-        let one = format!(
-            "{COLUMNS} WHERE sha256 = $1 AND purpose = $2 AND used IS NULL AND expires > $3"
-        );
+        let one =
+            format!("{COLUMNS} WHERE sha256 = $1 AND purpose = $2 AND expires > $3 AND {STANDS}");
         let row = sqlx::query(AssertSqlSafe(one))
             .bind(hex(sha256))
             .bind(purpose.word())
@@ -161,7 +186,7 @@ impl Store {
     /// The invitations that still work, the last one first.
     pub async fn invitations(&self) -> Result<Vec<StoredLink>, StoreError> {
         let all = format!(
-            "{COLUMNS} WHERE purpose = $1 AND used IS NULL AND expires > $2 ORDER BY created DESC"
+            "{COLUMNS} WHERE purpose = $1 AND expires > $2 AND {STANDS} ORDER BY created DESC"
         );
         let rows = sqlx::query(AssertSqlSafe(all))
             .bind(LinkPurpose::Invite.word())
@@ -171,19 +196,22 @@ impl Store {
         rows.iter().map(StoredLink::from_row).collect()
     }
 
-    /// Ends an invitation that was not used.
+    /// Ends an invitation that was not used; with the id of a team only one to that.
     pub async fn withdraw_invitation(
         &self,
         id: &str,
+        team: Option<&str>,
         entry: &AuditEntry,
     ) -> Result<bool, StoreError> {
         let mut transaction = self.begin_write().await?;
-        let done =
-            sqlx::query("DELETE FROM tokens WHERE id = $1 AND purpose = $2 AND used IS NULL")
-                .bind(id.to_owned())
-                .bind(LinkPurpose::Invite.word())
-                .execute(&mut *transaction)
-                .await?;
+        let withdrawn = "DELETE FROM tokens WHERE id = $1 AND purpose = $2 AND used IS NULL \
+             AND ($3 = '' OR account = $3)";
+        let done = sqlx::query(withdrawn)
+            .bind(id.to_owned())
+            .bind(LinkPurpose::Invite.word())
+            .bind(team.unwrap_or_default().to_owned())
+            .execute(&mut *transaction)
+            .await?;
         if done.rows_affected() == 0 {
             return Ok(false);
         }
@@ -232,7 +260,7 @@ impl Store {
         Ok(person)
     }
 
-    /// Creates the account of an invited person, once. The role is that of the invitation.
+    /// Creates the account of an invited person, once. The role is that of the invitation, as is the team.
     pub async fn use_invitation(
         &self,
         purpose: LinkPurpose,
@@ -250,6 +278,9 @@ impl Store {
         if let Some(identity) = &link.identity {
             let email = link.email.as_deref();
             insert_identity(&mut transaction, &person.id, identity, email).await?;
+        }
+        if let Some(team) = &link.team {
+            insert_member(&mut transaction, &team.id, &person.id, team.role).await?;
         }
         audit::append(&mut transaction, entry).await?;
         transaction.commit().await?;
@@ -273,8 +304,10 @@ async fn put_link(
         .execute(&mut **transaction)
         .await?;
     let id = Uuid::now_v7().to_string();
-    let insert = "INSERT INTO tokens (sha256, id, purpose, person, email, role, made_by, created, expires, issuer, subject, display) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
+    let identity = link.identity.as_ref();
+    let insert = "INSERT INTO tokens (sha256, id, purpose, person, email, role, made_by, created, expires, issuer, subject, display, \
+         account, account_role, sent) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)";
     sqlx::query(insert)
         .bind(hex(&link.sha256))
         .bind(id.clone())
@@ -285,30 +318,27 @@ async fn put_link(
         .bind(made_by.to_owned())
         .bind(now)
         .bind(link.expires)
-        .bind(
-            link.identity
-                .as_ref()
-                .map(|identity| identity.issuer.clone()),
-        )
-        .bind(
-            link.identity
-                .as_ref()
-                .map(|identity| identity.subject.clone()),
-        )
+        .bind(identity.map(|identity| identity.issuer.clone()))
+        .bind(identity.map(|identity| identity.subject.clone()))
         .bind(link.display.clone())
+        .bind(link.team.as_ref().map(|team| team.id.clone()))
+        .bind(link.team.as_ref().map(|team| team.role.word()))
+        .bind(i64::from(link.is_sent))
         .execute(&mut **transaction)
         .await?;
     Ok(id)
 }
 
 /// Marks a link as used; only one of several requests at once does.
-async fn use_up(
+pub(super) async fn use_up(
     transaction: &mut Transaction<'static, Any>,
     purpose: LinkPurpose,
     sha256: &[u8; 32],
 ) -> Result<StoredLink, StoreError> {
-    let used = "UPDATE tokens SET used = $1 WHERE sha256 = $2 AND purpose = $3 AND used IS NULL AND expires > $1";
-    let used = sqlx::query(used)
+    let used = format!(
+        "UPDATE tokens SET used = $1 WHERE sha256 = $2 AND purpose = $3 AND expires > $1 AND {STANDS}"
+    );
+    let used = sqlx::query(AssertSqlSafe(used))
         .bind(milliseconds_now())
         .bind(hex(sha256))
         .bind(purpose.word())
@@ -326,7 +356,7 @@ async fn use_up(
 }
 
 impl StoredLink {
-    fn from_row(row: &AnyRow) -> Result<StoredLink, StoreError> {
+    pub(super) fn from_row(row: &AnyRow) -> Result<StoredLink, StoreError> {
         let role: Option<String> = row.try_get(4)?;
         let role = role.map(|role| PersonRole::from_word(&role).ok_or(StoreError::Corrupt("role")));
         Ok(StoredLink {
@@ -342,6 +372,24 @@ impl StoredLink {
                 _ => None,
             },
             display: row.try_get(10)?,
+            team: InvitedTeam::from_row(row)?,
+            is_sent: row.try_get::<i64, _>(14)? != 0,
         })
+    }
+}
+
+impl InvitedTeam {
+    fn from_row(row: &AnyRow) -> Result<Option<InvitedTeam>, StoreError> {
+        let id: Option<String> = row.try_get(11)?;
+        let name: Option<String> = row.try_get(12)?;
+        let role: Option<String> = row.try_get(13)?;
+        match (id, name, role) {
+            (Some(id), Some(name), Some(role)) => Ok(Some(InvitedTeam {
+                id,
+                name,
+                role: MembershipRole::from_column(&role)?,
+            })),
+            _ => Ok(None),
+        }
     }
 }

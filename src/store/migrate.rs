@@ -23,8 +23,7 @@ const STEPS: [&str; 14] = [
     include_str!("migrations/0010.sql"),
     include_str!("migrations/0011.sql"),
     include_str!("migrations/0012.sql"),
-    // The thirteenth changes nothing.
-    "",
+    include_str!("migrations/0013.sql"),
     include_str!("migrations/0014.sql"),
 ];
 

@@ -2,46 +2,14 @@
 
 use sqlx::{AssertSqlSafe, Row as _};
 
+use super::accounts;
 use super::audit::{self, AuditEntry};
 use super::database::{Store, milliseconds_now};
 use super::error::StoreError;
 use super::key_change::KeyChange;
 use super::keys::{COLUMNS, StoredKey, by_id};
 
-/// What a person may do with the keys of an account.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MembershipRole {
-    Owner,
-    Member,
-    Viewer,
-}
-
 impl Store {
-    /// What a person may do in an account; `None`: the person does not belong to it.
-    pub async fn membership(
-        &self,
-        person: &str,
-        account: &str,
-    ) -> Result<Option<MembershipRole>, StoreError> {
-        let one = "SELECT role FROM memberships JOIN accounts ON accounts.id = memberships.account \
-             WHERE person = $1 AND accounts.name = $2";
-        let row = sqlx::query(one)
-            .bind(person.to_owned())
-            .bind(account.to_owned())
-            .fetch_optional(&self.pool)
-            .await?;
-        let Some(row) = row else {
-            return Ok(None);
-        };
-        let role: String = row.try_get(0)?;
-        match role.as_str() {
-            "owner" => Ok(Some(MembershipRole::Owner)),
-            "member" => Ok(Some(MembershipRole::Member)),
-            "viewer" => Ok(Some(MembershipRole::Viewer)),
-            _ => Err(StoreError::Corrupt("role")),
-        }
-    }
-
     /// The keys of an account that are not revoked, by name.
     pub async fn keys_of_account(&self, account: &str) -> Result<Vec<StoredKey>, StoreError> {
         let all =
@@ -63,7 +31,7 @@ impl Store {
         row.as_ref().map(StoredKey::from_row).transpose()
     }
 
-    /// Creates a key of a person, who may have `max` keys in the account.
+    /// Creates a key of an account, which may have `max` keys; of a team, for each person who makes them.
     pub async fn create_owned_key(
         &self,
         name: &str,
@@ -74,9 +42,11 @@ impl Store {
         let mut transaction = self.begin_write().await?;
         if let Some(max) = max {
             let count = "SELECT COUNT(*) FROM keys JOIN accounts ON accounts.id = keys.account \
-                 WHERE accounts.name = $1 AND revoked IS NULL";
+                 WHERE accounts.name = $1 AND revoked IS NULL AND (accounts.kind <> $2 OR made_by = $3)";
             let count = sqlx::query(count)
                 .bind(change.account.clone().unwrap_or_default())
+                .bind(accounts::TEAM)
+                .bind(entry.actor.clone())
                 .fetch_one(&mut *transaction)
                 .await?;
             let count: i64 = count.try_get(0)?;

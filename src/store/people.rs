@@ -8,6 +8,7 @@ use super::accounts;
 use super::audit::{self, AuditEntry};
 use super::database::{Store, milliseconds_now};
 use super::error::StoreError;
+use super::memberships::{MembershipRole, insert_member};
 
 const COLUMNS: &str = "SELECT id, handle, display, email, password, role, disabled, epoch, created, seen, verified, totp FROM people";
 
@@ -165,7 +166,8 @@ impl Store {
         {
             person.disabled = is_disabled.then(milliseconds_now);
             person.epoch += 1;
-            self.disable_account(&mut transaction, &person).await?;
+            self.put_disabled(&mut transaction, &person.handle, person.disabled)
+                .await?;
         }
         put(&mut transaction, &person).await?;
         if change.role.is_some() || change.is_disabled.is_some() {
@@ -175,24 +177,6 @@ impl Store {
         transaction.commit().await?;
         Ok(person)
     }
-
-    /// Disables or enables the account of a person, and with it all of its keys.
-    async fn disable_account(
-        &self,
-        transaction: &mut Transaction<'static, Any>,
-        person: &Person,
-    ) -> Result<(), StoreError> {
-        let disabled =
-            "UPDATE accounts SET disabled = $1 WHERE name = $2 AND kind = $3 RETURNING id";
-        let account = sqlx::query(disabled)
-            .bind(person.disabled)
-            .bind(person.handle.clone())
-            .bind(accounts::PERSON)
-            .fetch_one(&mut **transaction)
-            .await?;
-        let account: String = account.try_get(0)?;
-        self.renew_keys(transaction, &account).await
-    }
 }
 
 /// Creates a person with an account of the same name.
@@ -200,15 +184,7 @@ pub(super) async fn insert_person(
     transaction: &mut Transaction<'static, Any>,
     new: &NewPerson,
 ) -> Result<Person, StoreError> {
-    let taken =
-        "SELECT 1 FROM accounts WHERE name = $1 UNION SELECT 1 FROM people WHERE handle = $1";
-    let taken = sqlx::query(taken)
-        .bind(new.handle.clone())
-        .fetch_optional(&mut **transaction)
-        .await?;
-    if taken.is_some() {
-        return Err(StoreError::HandleTaken(new.handle.clone()));
-    }
+    accounts::check_free(transaction, &new.handle).await?;
     check_email(transaction, new.email.as_deref(), None).await?;
     let person = Person {
         id: Uuid::now_v7().to_string(),
@@ -225,19 +201,8 @@ pub(super) async fn insert_person(
         epoch: 0,
     };
     put(transaction, &person).await?;
-    let account = Uuid::now_v7().to_string();
-    sqlx::query("INSERT INTO accounts (id, name, created, kind) VALUES ($1, $2, $3, $4)")
-        .bind(account.clone())
-        .bind(person.handle.clone())
-        .bind(person.created)
-        .bind(accounts::PERSON)
-        .execute(&mut **transaction)
-        .await?;
-    sqlx::query("INSERT INTO memberships (account, person, role) VALUES ($1, $2, 'owner')")
-        .bind(account)
-        .bind(person.id.clone())
-        .execute(&mut **transaction)
-        .await?;
+    let account = accounts::insert(transaction, &person.handle, accounts::PERSON).await?;
+    insert_member(transaction, &account, &person.id, MembershipRole::Owner).await?;
     Ok(person)
 }
 
@@ -350,6 +315,14 @@ pub(super) async fn put(
 }
 
 impl Person {
+    /// What the person may do in an account by the role there: viewers only look, wherever it is.
+    pub const fn role_of(&self, role: MembershipRole) -> MembershipRole {
+        match self.role {
+            PersonRole::Viewer => MembershipRole::Viewer,
+            PersonRole::Admin | PersonRole::Member => role,
+        }
+    }
+
     pub(super) fn from_row(row: &AnyRow) -> Result<Person, StoreError> {
         let role: String = row.try_get(5)?;
         Ok(Person {

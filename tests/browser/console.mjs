@@ -226,6 +226,33 @@ const invitation = await page.textContent("#link");
 await page.goto(`${base}/me`);
 await look("me");
 
+// Teams: an empty page, a team with a cap, and an invitation by a link.
+await page.goto(`${base}/teams`);
+await look("teams-none");
+await page.fill('input[name="name"]', "research");
+await page.click('form[action="/teams"] button');
+assert.equal(page.url(), `${base}/teams/research`);
+await page.check('input[name="quota"][value="cap"]');
+await page.fill('input[name="cap"]', "50");
+await page.click('form[action$="/cap"] button.primary');
+await page.fill('input[name="person"]', "nobody-here");
+await page.click('form[action$="/members"] button');
+assert(await page.isVisible('[role="alert"]'));
+assert.equal(await page.inputValue('input[name="person"]'), "nobody-here");
+await page.fill('input[name="person"]', "hedy@example.com");
+await page.click('form[action$="/members"] button');
+await look("team-link");
+await page.goto(`${base}/teams/research`);
+await page.selectOption('form[action$="/invitations"] select', "member");
+await page.click('form[action$="/invitations"] button');
+const teamLink = await page.textContent("#link");
+await page.goto(`${base}/accounts/research/new-key`);
+await page.fill('input[name="label"]', "pipeline");
+await page.click("form.card button.primary");
+const teamSecret = await page.textContent("#secret");
+for (let number = 0; number < 5; number++) assert.equal(await ask(teamSecret, "/v1/images/generations", picture), 200);
+await page.waitForTimeout(2000);
+
 const plain = await openPage(base, { javaScriptEnabled: false });
 await plain.goto(`${base}/translate`);
 await plain.fill('textarea[name="input"]', JSON.stringify(pasted));
@@ -293,7 +320,41 @@ await plain.click("main button.primary");
 assert.match(await plain.textContent("#secret"), /^whsec_/);
 await plain.goto(`${base}/keys`);
 
+// Grace joins the team with the account that she has, and sees its keys; its owner sees her.
+await plain.goto(teamLink);
+await plain.screenshot({ path: `${folder}/join-plain.png` });
+await plain.click("main button.primary");
+assert.equal(plain.url(), `${base}/teams/research?note=joined`);
+assert(await plain.isVisible('[role="status"]'));
+await plain.screenshot({ path: `${folder}/team-of-member-plain.png`, fullPage: true });
+await plain.click('.tabs a:text("Keys")');
+assert(await plain.isVisible('a:text("pipeline")'));
+await plain.goto(`${base}/`);
+assert(await plain.isVisible('a[href="/teams/research"]'), "the first page has the cap of the team");
+await page.goto(`${base}/teams/research`);
+await look("team");
+await page.goto(`${base}/teams`);
+await look("teams");
+await page.goto(`${base}/accounts/research/keys`);
+await look("keys-of-team");
+await page.goto(`${base}/`);
+await look("home-with-team");
+const visitor = await openPage(base);
+await page.goto(`${base}/teams/research`);
+await page.click('form[action$="/invitations"] button');
+await visitor.goto(await page.textContent("#link"));
+await lookAt(visitor, folder, "invitation-to-team");
+await visitor.click(".aside a");
+await visitor.fill('input[name="login"]', "grace");
+await visitor.fill('input[name="password"]', password);
+await visitor.click("main button.primary");
+assert.match(await visitor.textContent("h1"), /Join the team research/);
+await lookAt(visitor, folder, "join");
+await visitor.click("main button.primary");
+assert(await visitor.isVisible("text=belongs to the team already"));
+
 // Another language and theme, without a script.
+await plain.goto(`${base}/keys`);
 await plain.click("details.menu summary");
 await plain.selectOption('select[name="language"]', "zh-CN");
 await plain.selectOption('select[name="theme"]', "dark");
@@ -312,6 +373,21 @@ await plain.screenshot({ path: `${folder}/fidelity-chinese-dark.png`, fullPage: 
 await plain.goto(`${base}/requests`);
 await plain.click("tbody a");
 await plain.screenshot({ path: `${folder}/request-chinese-dark.png`, fullPage: true });
+
+await plain.goto(`${base}/teams/research`);
+await plain.screenshot({ path: `${folder}/team-chinese-dark.png`, fullPage: true });
+await plain.goto(`${base}/teams`);
+await plain.screenshot({ path: `${folder}/teams-chinese-dark.png`, fullPage: true });
+await plain.click('a:text("research")');
+await plain.click("details.danger summary");
+await plain.click("details.danger button");
+assert.equal((await plain.goto(`${base}/teams/research`)).status(), 404);
+await page.goto(`${base}/`);
+await page.click("details.menu summary");
+await page.selectOption('select[name="language"]', "zh-CN");
+await page.click('form[action="/preferences"] button');
+await page.goto(`${base}/teams/research`);
+await look("team-chinese");
 
 await plain.goto(captured);
 await plain.screenshot({ path: `${folder}/captured-request-chinese-dark.png`, fullPage: true });

@@ -26,6 +26,7 @@ mod console_inspect;
 mod console_mail;
 mod console_play;
 mod console_second_factor;
+mod console_teams;
 mod console_usage;
 mod conversation_owners;
 mod conversations;

@@ -9,6 +9,7 @@ mod migrations;
 mod people;
 mod responses;
 mod tasks;
+mod teams;
 mod usage;
 
 use std::path::PathBuf;

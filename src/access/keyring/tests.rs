@@ -66,7 +66,7 @@ async fn a_task_finds_its_key_whatever_the_secret_is_now() {
 }
 
 #[tokio::test]
-async fn the_keys_of_a_person_have_one_share_together() {
+async fn the_keys_of_a_person_or_a_team_have_one_share_together() {
     let (_folder, store, keyring, runtime) = open().await;
     let person = NewPerson {
         handle: "ada".to_owned(),
@@ -81,10 +81,16 @@ async fn the_keys_of_a_person_have_one_share_together() {
         .create_person(&person, &entry)
         .await
         .expect("a person");
+    let ada = store.person_by_login("ada").await.expect("an answer");
+    let ada = ada.expect("the person").id;
+    let made = store.create_team("research", Some(&ada), &entry).await;
+    made.expect("a team");
     let mut hashes = Vec::new();
     for (name, account) in [
         ("ada/one", Some("ada")),
         ("ada/two", Some("ada")),
+        ("research/one", Some("research")),
+        ("research/two", Some("research")),
         ("batch", None),
         ("web", None),
     ] {
@@ -106,9 +112,13 @@ async fn the_keys_of_a_person_have_one_share_together() {
             let key = keyring.look_up(&runtime, &snapshot, hash).await;
             keys.push(key.expect("a key"));
         }
-        let [one, two, batch, web] = &keys[..] else {
-            panic!("four keys");
+        let [one, two, shared, also_shared, batch, web] = &keys[..] else {
+            panic!("six keys");
         };
+        assert!(Arc::ptr_eq(&shared.share, &also_shared.share));
+        assert_eq!(shared.owner_id, also_shared.owner_id);
+        // Apart from those of its members.
+        assert!(!Arc::ptr_eq(&shared.share, &one.share));
         assert!(Arc::ptr_eq(&one.share, &two.share));
         assert_eq!(one.owner_id, two.owner_id);
         assert!(!Arc::ptr_eq(&one.limiter, &two.limiter));

@@ -13,7 +13,7 @@ use crate::console::operations::keys;
 use crate::console::refusal::{InputProblem, Refusal};
 use crate::console::views::{AccountSpendingView, AccountView};
 
-/// The accounts whose keys one may see.
+/// The accounts whose keys one may see, of people and of teams.
 #[cfg_attr(test, utoipa::path(get, path = "/accounts", tag = "keys", responses((status = 200, body = [AccountView]))))]
 pub async fn list_accounts(call: ConsoleCall) -> Result<Json<Vec<AccountView>>, Refusal> {
     keys::list_accounts(&call).await.map(Json)
@@ -39,9 +39,11 @@ pub struct AccountBody {
     spending_cap: Option<Option<Box<RawValue>>>,
     /// When the spending starts again at zero, in UTC: `none`, `daily` or `monthly`.
     reset: Option<String>,
+    /// Of a team: every gateway refuses its keys within 5 seconds. (A person is disabled under `/people`.)
+    disabled: Option<bool>,
 }
 
-/// Sets the spending cap of the account of a person or a team; for administrators.
+/// Sets the spending cap of the account of a person or a team, or disables a team; for administrators.
 #[cfg_attr(test, utoipa::path(patch, path = "/accounts/{account}", tag = "keys", params(("account" = String, Path)), request_body = AccountBody, responses((status = 200, body = AccountSpendingView), (status = 400, body = super::ApiRefusal), (status = 403, body = super::ApiRefusal))))]
 pub async fn change_account(
     call: ConsoleCall,
@@ -56,6 +58,7 @@ pub async fn change_account(
     let edit = AccountEdit {
         spending_cap: cap.transpose()?,
         reset: reset.transpose()?,
+        disabled: body.disabled,
     };
     accounts::change_account(&call, &account, edit)
         .await

@@ -52,6 +52,18 @@ impl MailText {
         MailText::new("invitation", mail.invitation_subject, body)
     }
 
+    /// The link of an invitation to a team.
+    pub fn team_invitation(
+        texts: &'static Texts,
+        made_by: &str,
+        team: &str,
+        link: &str,
+    ) -> MailText {
+        let body = fill(&fill(texts.team.mail_body, made_by), team);
+        let body = fill(&body, link);
+        MailText::new("team invitation", texts.team.mail_subject, body)
+    }
+
     /// Says that the password was changed.
     pub fn password_changed(texts: &'static Texts, handle: &str) -> MailText {
         let mail = &texts.mail;

@@ -15,6 +15,8 @@ use crate::store::AccountSummary;
 pub struct AccountEdit {
     pub spending_cap: Option<Option<Money>>,
     pub reset: Option<Reset>,
+    /// Of a team only: people are disabled, and not their accounts.
+    pub disabled: Option<bool>,
 }
 
 /// An account with what its keys have spent together, for everybody who belongs to it.
@@ -24,7 +26,7 @@ pub async fn get_account(call: &ConsoleCall, name: &str) -> Result<AccountSpendi
     view(call, account).await
 }
 
-/// Sets the cap of an account, which holds above those of its keys.
+/// Changes an account: its cap, which holds above those of its keys, and whether a team is disabled.
 pub async fn change_account(
     call: &ConsoleCall,
     name: &str,
@@ -36,6 +38,25 @@ pub async fn change_account(
     if !account.has_owner() {
         return Err(InputProblem::AccountWithoutOwner.into());
     }
+    if let Some(disabled) = edit.disabled {
+        if !account.is_team() {
+            return Err(InputProblem::TeamNeeded.into());
+        }
+        let entry = call.audit("account.change", name, format!("disabled {disabled}"));
+        let store = &call.console.store;
+        store.disable_team(name, disabled, &entry).await?;
+    }
+    if edit.spending_cap.is_some() || edit.reset.is_some() {
+        set_cap(call, &account, &edit).await?;
+    }
+    view(call, find(call, name).await?).await
+}
+
+async fn set_cap(
+    call: &ConsoleCall,
+    account: &AccountSummary,
+    edit: &AccountEdit,
+) -> Result<(), Refusal> {
     let cap = edit.spending_cap.unwrap_or(account.spending_cap);
     let reset = match (cap, edit.reset) {
         (None, Some(Reset::Daily | Reset::Monthly)) => {
@@ -48,12 +69,19 @@ pub async fn change_account(
         Some(cap) => format!("cap {cap}, reset {}", reset.word()),
         None => "unlimited quota".to_owned(),
     };
-    let entry = call.audit("account.change", name, change);
+    let entry = call.audit("account.change", &account.name, change);
     let store = &call.console.store;
-    store
-        .set_account_cap(&account.id, cap, reset, &entry)
-        .await?;
-    view(call, find(call, name).await?).await
+    let set = store.set_account_cap(&account.id, cap, reset, &entry);
+    Ok(set.await?)
+}
+
+/// The account of a team.
+pub(super) async fn find_team(call: &ConsoleCall, name: &str) -> Result<AccountSummary, Refusal> {
+    let account = find(call, name).await?;
+    match account.is_team() {
+        true => Ok(account),
+        false => Err(InputProblem::TeamNeeded.into()),
+    }
 }
 
 pub(super) async fn find(call: &ConsoleCall, name: &str) -> Result<AccountSummary, Refusal> {
@@ -61,10 +89,15 @@ pub(super) async fn find(call: &ConsoleCall, name: &str) -> Result<AccountSummar
     account.ok_or(Refusal::NotFound)
 }
 
-async fn view(call: &ConsoleCall, account: AccountSummary) -> Result<AccountSpendingView, Refusal> {
+/// An account with what is left of its cap.
+pub(super) async fn view(
+    call: &ConsoleCall,
+    account: AccountSummary,
+) -> Result<AccountSpendingView, Refusal> {
     // The end of time as the start: nothing is subtracted.
     let (began, now) = (Timestamp::MAX, Timestamp::now());
     let spent = call.console.store.account_spending(&account.id, began, now);
     let (spent, held) = (spent.await?, held(call, &account.id));
-    Ok(AccountSpendingView::new(account, spent, held, now))
+    let role = call.own_roles().await?.remove(&account.id);
+    Ok(AccountSpendingView::new(account, role, spent, held, now))
 }

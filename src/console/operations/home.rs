@@ -10,7 +10,9 @@ use super::{accounts, keys, snippets};
 use crate::console::actor::ConsoleCall;
 use crate::console::refusal::Refusal;
 use crate::console::state::Console;
-use crate::console::views::{ErrorCountView, HomeView, KeyView, Moment, TodayView};
+use crate::console::views::{
+    AccountSpendingView, ErrorCountView, HomeView, KeyView, Moment, TodayView,
+};
 use crate::formats::Operation;
 use crate::model::ApiErrorKind;
 
@@ -42,6 +44,7 @@ pub async fn get_home(call: &ConsoleCall, input: &HomeInput) -> Result<HomeView,
         .map(|model| snippets::snippets(&gateway_url, model));
     Ok(HomeView {
         spending: accounts::get_account(call, &account).await?,
+        teams: own_teams(call).await?,
         today: today(call, &account, &keys).await?,
         account,
         keys,
@@ -50,6 +53,18 @@ pub async fn get_home(call: &ConsoleCall, input: &HomeInput) -> Result<HomeView,
         snippets: snippets.unwrap_or_default(),
         model,
     })
+}
+
+/// What is left of the caps of one's teams.
+async fn own_teams(call: &ConsoleCall) -> Result<Vec<AccountSpendingView>, Refusal> {
+    let person = &call.signed_in()?.person.id;
+    let mut teams = Vec::new();
+    for account in call.console.store.accounts(Some(person)).await? {
+        if account.is_team() {
+            teams.push(accounts::view(call, account).await?);
+        }
+    }
+    Ok(teams)
 }
 
 async fn today(call: &ConsoleCall, account: &str, keys: &[KeyView]) -> Result<TodayView, Refusal> {

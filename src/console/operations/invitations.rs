@@ -10,10 +10,10 @@ use crate::console::mail::MailText;
 use crate::console::refusal::Refusal;
 use crate::console::tokens::{NewToken, token_hash};
 use crate::console::views::{CreatedInvitation, InvitationView, LinkView, Moment};
-use crate::store::{LinkPurpose, NewLink, NewPerson, PersonRole, StoredLink};
+use crate::store::{InvitedTeam, LinkPurpose, NewLink, NewPerson, PersonRole, StoredLink};
 
 /// For how long an invitation works, in milliseconds.
-const INVITED_FOR: i64 = 7 * 24 * 3600 * 1000;
+pub(super) const INVITED_FOR: i64 = 7 * 24 * 3600 * 1000;
 
 /// Makes an invitation with a role. With an e-mail address the account gets that one.
 pub async fn invite(
@@ -44,10 +44,7 @@ pub async fn invite(
     }
     Ok(CreatedInvitation {
         id,
-        link: LinkView {
-            url,
-            expires: Moment(expires),
-        },
+        link: Some(invitation_link(url, expires)),
         mailed_to,
     })
 }
@@ -63,7 +60,12 @@ pub async fn list_invitations(call: &ConsoleCall) -> Result<Vec<InvitationView>,
 pub async fn withdraw(call: &ConsoleCall, id: &str) -> Result<(), Refusal> {
     call.check_admin()?;
     let entry = call.audit("invitation.withdraw", id, String::new());
-    match call.console.store.withdraw_invitation(id, &entry).await? {
+    match call
+        .console
+        .store
+        .withdraw_invitation(id, None, &entry)
+        .await?
+    {
         true => Ok(()),
         false => Err(Refusal::NotFound),
     }
@@ -98,7 +100,11 @@ pub async fn accept(
     let (purpose, invitation) = invitation(call, token).await?;
     let handle = input::handle(&input.handle)?;
     // Who has the link has the address that it was sent to.
-    let is_verified = invitation.email.is_some() && call.console.mailer().is_ok();
+    let is_sent = match invitation.team {
+        Some(_) => invitation.is_sent,
+        None => call.console.mailer().is_ok(),
+    };
+    let is_verified = invitation.email.is_some() && is_sent;
     let email = match invitation.email {
         Some(email) => Some(email),
         None => input::email(&input.email)?,
@@ -112,14 +118,31 @@ pub async fn accept(
         role: PersonRole::Viewer,
         handle,
     };
-    let entry = call.audit("invitation.accept", &person.handle, String::new());
+    let team = invitation.team.as_ref().map(membership_words);
+    let entry = call.audit(
+        "invitation.accept",
+        &person.handle,
+        team.unwrap_or_default(),
+    );
     let (store, sha256) = (&call.console.store, token_hash(token));
     let used = store.use_invitation(purpose, &sha256, &person, &entry);
     let person = used.await?;
     begin(call, &person, now()).await
 }
 
-fn check_open(call: &ConsoleCall) -> Result<(), Refusal> {
+/// The team of an invitation and the role there, for the audit log.
+fn membership_words(team: &InvitedTeam) -> String {
+    format!("team {}, role {}", team.name, team.role.word())
+}
+
+pub(super) const fn invitation_link(url: String, expires: i64) -> LinkView {
+    LinkView {
+        url,
+        expires: Moment(expires),
+    }
+}
+
+pub(super) fn check_open(call: &ConsoleCall) -> Result<(), Refusal> {
     match call.console.settings.sign_up {
         SignUp::Closed => Err(Refusal::SignUpClosed),
         SignUp::Invite | SignUp::Domains(_) | SignUp::Open => Ok(()),

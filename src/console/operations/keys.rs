@@ -30,7 +30,12 @@ pub async fn list_accounts(call: &ConsoleCall) -> Result<Vec<AccountView>, Refus
             call.console.store.accounts(Some(person)).await?
         }
     };
-    Ok(accounts.into_iter().map(AccountView::from).collect())
+    let roles = call.own_roles().await?;
+    let views = accounts.into_iter().map(|account| {
+        let role = roles.get(&account.id).copied();
+        AccountView::new(account, role)
+    });
+    Ok(views.collect())
 }
 
 /// The keys of an account.

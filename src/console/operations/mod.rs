@@ -23,6 +23,8 @@ pub mod second_factor;
 pub mod session;
 pub mod sign_up;
 mod snippets;
+pub mod team_invitations;
+pub mod teams;
 pub mod translate;
 pub mod upstreams;
 pub mod usage;

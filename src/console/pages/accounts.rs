@@ -45,7 +45,7 @@ impl CapForm {
         if self.quota == "unlimited" {
             return Ok(AccountEdit {
                 spending_cap: Some(None),
-                reset: None,
+                ..AccountEdit::default()
             });
         }
         let cap = Money::parse(self.cap.trim()).ok_or(InputProblem::Cap)?;
@@ -53,6 +53,7 @@ impl CapForm {
         Ok(AccountEdit {
             spending_cap: Some(Some(cap)),
             reset: Some(reset),
+            ..AccountEdit::default()
         })
     }
 }

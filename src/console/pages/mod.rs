@@ -12,10 +12,13 @@ mod forms;
 mod home;
 mod identity;
 mod inspect;
+mod joining;
 mod json_text;
 mod keys;
+mod link;
 mod mail;
 mod me;
+mod members;
 mod models;
 mod people;
 mod play;
@@ -23,6 +26,7 @@ mod preferences;
 mod requests;
 mod second_factor;
 mod sign_in;
+mod teams;
 mod translate;
 mod usage;
 mod visit;
@@ -103,6 +107,7 @@ pub fn routes() -> Router<Arc<Console>> {
             post(second_factor::replace_recovery_codes),
         )
         .merge(alert_routes())
+        .merge(team_routes())
         .merge(administration_routes())
         .merge(inspector_routes())
         .merge(public_routes())
@@ -123,6 +128,28 @@ fn alert_routes() -> Router<Arc<Console>> {
         .route("/alerts/{id}", post(alerts::change))
         .route("/alerts/{id}/delete", post(alerts::delete))
         .route("/alerts/{id}/test", post(alerts::test))
+}
+
+/// Teams, and who belongs to them.
+fn team_routes() -> Router<Arc<Console>> {
+    Router::new()
+        .route("/teams", get(teams::list).post(teams::create))
+        .route("/teams/{name}", get(teams::show))
+        .route("/teams/{name}/state", post(teams::set_state))
+        .route("/teams/{name}/members", post(members::add))
+        .route("/teams/{name}/members/{handle}", post(members::change))
+        .route(
+            "/teams/{name}/members/{handle}/remove",
+            post(members::remove),
+        )
+        .route("/teams/{name}/invitations", post(members::invite))
+        .route(
+            "/teams/{name}/invitations/{id}/withdraw",
+            post(members::withdraw),
+        )
+        .route("/invitation/{token}/join", post(joining::join))
+        .route("/me/invitations/{id}/join", post(joining::take_up))
+        .route("/me/invitations/{id}/decline", post(joining::decline))
 }
 
 /// Pages for administrators.

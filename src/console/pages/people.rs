@@ -7,12 +7,12 @@ use axum::response::{IntoResponse as _, Redirect, Response};
 use serde::Deserialize;
 
 use super::accounts::CapForm;
+use super::link::show_link;
 use super::visit::{Page, Visit, render, status_of};
 use crate::config::SignUp;
 use crate::console::operations::people::{self, PersonEdit};
 use crate::console::operations::{accounts, invitations};
 use crate::console::refusal::{InputProblem, Refusal};
-use crate::console::texts::fill;
 use crate::console::views::{AccountSpendingView, InvitationView, LinkView, PersonView};
 use crate::store::PersonRole;
 
@@ -36,15 +36,6 @@ struct PersonPage {
     person: PersonView,
     account: AccountSpendingView,
     cap_form: CapForm,
-}
-
-#[derive(Template)]
-#[template(path = "link.html")]
-struct LinkPage {
-    page: Page,
-    link: LinkView,
-    valid: String,
-    mailed: Option<String>,
 }
 
 pub async fn list(visit: Visit) -> Response {
@@ -93,7 +84,10 @@ pub async fn invite(mut visit: Visit, Form(form): Form<InviteForm>) -> Response 
         invitations::invite(&visit.call, &form.email, role).await
     };
     match invited.await {
-        Ok(created) => show_link(visit, created.link, created.mailed_to),
+        Ok(created) => match created.link {
+            Some(link) => link_page(visit, link, created.mailed_to),
+            None => Redirect::to("/people").into_response(),
+        },
         Err(refusal @ Refusal::Invalid(_)) => people_page(visit, form.email, Some(&refusal)).await,
         Err(refusal) => {
             "/people".clone_into(&mut visit.page.path);
@@ -102,15 +96,10 @@ pub async fn invite(mut visit: Visit, Form(form): Form<InviteForm>) -> Response 
     }
 }
 
-fn show_link(visit: Visit, link: LinkView, mailed_to: Option<String>) -> Response {
+fn link_page(visit: Visit, link: LinkView, mailed_to: Option<String>) -> Response {
     let page = visit.page.in_section(SECTION);
-    let template = LinkPage {
-        valid: fill(page.texts.valid_until, page.texts.moment(link.expires)),
-        mailed: mailed_to.map(|email| fill(page.texts.link_mailed, email)),
-        page,
-        link,
-    };
-    render(&template, StatusCode::CREATED)
+    let lead = page.texts.link_lead;
+    show_link(page, link, lead, mailed_to, "/people".to_owned())
 }
 
 pub async fn withdraw(visit: Visit, Path(id): Path<String>) -> Response {
@@ -181,7 +170,7 @@ pub async fn change(
 
 pub async fn create_link(mut visit: Visit, Path(id): Path<String>) -> Response {
     match people::create_setup_link(&visit.call, &id).await {
-        Ok(link) => show_link(visit, link, None),
+        Ok(link) => link_page(visit, link, None),
         Err(refusal) => {
             visit.page.path = format!("/people/{id}");
             visit.refuse(&refusal)

@@ -7,7 +7,9 @@ use axum::response::{IntoResponse as _, Redirect, Response};
 use axum_extra::extract::CookieJar;
 use serde::Deserialize;
 
+use super::joining::show_join;
 use super::mail::SentPage;
+use super::usage::link;
 use super::visit::{Page, Visit, local_path, render, status_of};
 use crate::config::SignUp;
 use crate::console::operations::people::PersonInput;
@@ -118,6 +120,8 @@ struct SignUpPage {
     action: String,
     form: AccountForm,
     fixed_email: Option<String>,
+    /// For who has an account.
+    sign_in: String,
 }
 
 fn sign_up_page(page: Page, form: AccountForm) -> SignUpPage {
@@ -128,6 +132,7 @@ fn sign_up_page(page: Page, form: AccountForm) -> SignUpPage {
         page,
         form,
         fixed_email: None,
+        sign_in: "/sign-in".to_owned(),
     }
 }
 
@@ -206,6 +211,9 @@ async fn invitation_page(
         Ok(invitation) => invitation,
         Err(refusal) => return visit.refuse(&refusal),
     };
+    if let (Some(team), Some(_)) = (&invitation.team, &visit.page.person) {
+        return show_join(visit.page, token, team, &invitation);
+    }
     let status = problem.as_ref().map_or(StatusCode::OK, status_of);
     let page = match &problem {
         Some(refusal) => visit.page.with_problem(refusal),
@@ -213,6 +221,10 @@ async fn invitation_page(
     };
     // Who has asked for the link by mail was invited by nobody.
     let (title, lead) = match invitation.made_by.as_str() {
+        made_by if let Some(team) = &invitation.team => {
+            let lead = fill(page.texts.team.invitation_lead, made_by);
+            (page.texts.invitation_title, fill(&lead, team))
+        }
         "" => (page.texts.finish_title, page.texts.finish_lead.to_owned()),
         made_by => (
             page.texts.invitation_title,
@@ -222,6 +234,10 @@ async fn invitation_page(
     let template = SignUpPage {
         title,
         lead,
+        sign_in: match invitation.team {
+            Some(_) => link("/sign-in", &[("next", &page.path)]),
+            None => "/sign-in".to_owned(),
+        },
         action: format!("/invitation/{token}"),
         page,
         form,

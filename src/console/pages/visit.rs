@@ -123,6 +123,9 @@ fn page_of(parts: &Parts) -> Page {
         "alert-tested" => Some(texts.alerts.tested_note),
         "verified" => Some(texts.verified_note),
         "verify-sent" => Some(texts.verify_sent_note),
+        "joined" => Some(texts.team.joined_note),
+        "invited" => Some(texts.team.invited_note),
+        "left" => Some(texts.team.left_note),
         _ => None,
     });
     Page {

@@ -225,6 +225,7 @@ pub static CHINESE: Texts = Texts {
     inspect: super::inspect::CHINESE,
     play: super::play::CHINESE,
     account: super::accounts::CHINESE,
+    team: super::teams::CHINESE,
     admin: super::admin::CHINESE,
     alerts: super::alerts::CHINESE,
     fidelity: super::fidelity::CHINESE,

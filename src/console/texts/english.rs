@@ -225,6 +225,7 @@ pub static ENGLISH: Texts = Texts {
     inspect: super::inspect::ENGLISH,
     play: super::play::ENGLISH,
     account: super::accounts::ENGLISH,
+    team: super::teams::ENGLISH,
     admin: super::admin::ENGLISH,
     alerts: super::alerts::ENGLISH,
     fidelity: super::fidelity::ENGLISH,

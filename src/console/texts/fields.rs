@@ -9,6 +9,7 @@ use super::fidelity::FidelityTexts;
 use super::home::HomeTexts;
 use super::inspect::InspectTexts;
 use super::play::PlayTexts;
+use super::teams::TeamTexts;
 use super::usage::UsageTexts;
 
 /// All texts of one language. `{}` stands for a value.
@@ -242,6 +243,7 @@ pub struct Texts {
     pub inspect: InspectTexts,
     pub play: PlayTexts,
     pub account: AccountTexts,
+    pub team: TeamTexts,
     pub admin: AdminTexts,
     pub alerts: AlertTexts,
     pub refusals: RefusalTexts,

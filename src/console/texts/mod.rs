@@ -14,6 +14,7 @@ mod home;
 mod inspect;
 mod numbers;
 mod play;
+mod teams;
 mod usage;
 
 pub use chinese::CHINESE;
@@ -133,6 +134,9 @@ impl Texts {
             Refusal::EmailTaken => texts.email_taken,
             Refusal::LabelTaken => texts.label_taken,
             Refusal::LastAdministrator => texts.last_administrator,
+            Refusal::LastOwner => self.team.last_owner,
+            Refusal::AlreadyMember => self.team.already_member,
+            Refusal::TooManyInvitations(max) => return fill(self.team.too_many_invitations, max),
             Refusal::TooManyKeys(max) => return fill(texts.too_many_keys, max),
             Refusal::TooManyAlerts(max) => return fill(self.alerts.too_many, max),
             Refusal::TooManyAttempts(wait) => {
@@ -177,6 +181,9 @@ impl Texts {
             InputProblem::Reset => texts.reset,
             InputProblem::ResetWithoutCap => texts.reset_without_cap,
             InputProblem::AccountWithoutOwner => self.account.without_owner,
+            InputProblem::TeamNeeded => self.team.team_needed,
+            InputProblem::TeamRole => self.team.role_wrong,
+            InputProblem::PersonUnknown => self.team.person_unknown,
             InputProblem::Models => texts.models,
             InputProblem::Count(field) => {
                 let name = match *field {

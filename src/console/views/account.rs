@@ -6,14 +6,18 @@ use serde::Serialize;
 use super::{Decimal, KeyUse, Moment, percent};
 use crate::model::{Money, Spending};
 use crate::runtime::period_end;
-use crate::store::AccountSummary;
+use crate::store::{AccountSummary, MembershipRole};
 
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct AccountView {
     pub name: String,
-    /// `person` or `system`.
+    /// `person`, `team` or `system`.
     pub kind: String,
+    /// One's own role in it: `owner`, `member` or `viewer`; null: one does not belong to it.
+    pub role: Option<&'static str>,
+    /// How many people belong to it.
+    pub members: i64,
     pub disabled: bool,
     /// How many keys it has.
     pub keys: i64,
@@ -26,17 +30,23 @@ pub struct AccountView {
     pub reset: &'static str,
 }
 
-impl From<AccountSummary> for AccountView {
-    fn from(account: AccountSummary) -> AccountView {
+impl AccountView {
+    pub fn new(account: AccountSummary, role: Option<MembershipRole>) -> AccountView {
         AccountView {
             name: account.name,
             kind: account.kind,
+            role: role.map(MembershipRole::word),
+            members: account.members,
             disabled: account.is_disabled,
             keys: account.keys,
             unlimited_quota: account.spending_cap.is_none(),
             spending_cap: account.spending_cap.map(Decimal),
             reset: account.reset.word(),
         }
+    }
+
+    pub fn is_team(&self) -> bool {
+        self.kind == "team"
     }
 }
 
@@ -62,6 +72,7 @@ pub struct AccountSpendingView {
 impl AccountSpendingView {
     pub fn new(
         account: AccountSummary,
+        role: Option<MembershipRole>,
         spending: Spending,
         held: Money,
         now: Timestamp,
@@ -74,7 +85,7 @@ impl AccountSpendingView {
         let (cap, reset) = (account.spending_cap, account.reset);
         let spent = used.spent(reset);
         AccountSpendingView {
-            account: account.into(),
+            account: AccountView::new(account, role),
             resets_at: period_end(reset, now).map(|end| Moment(end.as_millisecond())),
             spent: Decimal(spent),
             held: Decimal(held),

@@ -11,6 +11,8 @@ pub struct HomeView {
     pub account: String,
     /// What all keys of the account have spent, and what is left of its cap.
     pub spending: AccountSpendingView,
+    /// The same of the teams that one belongs to.
+    pub teams: Vec<AccountSpendingView>,
     pub today: TodayView,
     /// The keys of the account, those first that have used most of their cap.
     pub keys: Vec<KeyView>,

@@ -15,6 +15,7 @@ use sha2::Sha256;
 use super::*;
 use crate::config::Reset;
 use crate::console::operations::alerts::{AlertTargetInput, AlertsInput};
+use crate::console::operations::{alerts, keys};
 use crate::console::watch_alerts;
 use crate::console::webhook::WebhookClient;
 use crate::metrics::Metrics;
