@@ -75,7 +75,7 @@ impl fmt::Display for CappedAccount<'_> {
 }
 
 /// The longest name of a model that globs are tried on, in bytes: a client may write any length, and matching takes time.
-const MAX_MATCHED: usize = 512;
+const MAX_MATCHED: usize = 256;
 
 /// Keeps the ids of keys apart from the hashes of their secrets.
 const ID_SALT: &[u8] = b"omniglot key id";
