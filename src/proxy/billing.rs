@@ -60,8 +60,7 @@ pub(super) fn reserve(
     let input_of = |attempt: &Attempt| max_input(estimate, rounds, attempt, client);
     let extra_thinking = findings.extra_thinking;
     let thinking_of = |attempt: &Attempt| max_thinking(extra_thinking, attempt, client);
-    let may_compact = findings.may_compact;
-    let compacted_of = |attempt: &Attempt| max_compaction(may_compact, attempt, client);
+    let compacted_of = |attempt: &Attempt| max_compaction(findings.may_compact, attempt, client);
     let highest_of = |attempt: &Attempt| {
         let prices = attempt.settings.prices?;
         let longest = attempt.timeouts.total.unwrap_or(RESERVED_TIME);
