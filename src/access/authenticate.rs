@@ -109,12 +109,11 @@ fn only_secret<'a>(
     Ok(secret)
 }
 
-/// Every secret that a request carries, wherever it stands: what is shown of the request must have none of them.
-pub fn presented_secrets(headers: &HeaderMap, query: Option<&str>) -> Vec<Vec<u8>> {
-    let mut all: Vec<Vec<u8>> = secrets(headers, query).map(Cow::into_owned).collect();
-    all.sort_unstable();
-    all.dedup();
-    all
+/// The secret of a request that has been authenticated: what is shown of the request must not have it. What else its query calls
+/// a key has opened nothing, and may be any number of texts of any length.
+pub fn presented_secret(headers: &HeaderMap, query: Option<&str>) -> Option<Vec<u8>> {
+    let mut secrets = secrets(headers, query).filter(|secret| !secret.is_empty());
+    secrets.next().map(Cow::into_owned)
 }
 
 /// Checks whether the key may use the model; called before the model is looked up, so that a key

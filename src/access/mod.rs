@@ -14,7 +14,7 @@ mod temporary_secrets;
 
 pub use attempt_buckets::AttemptBuckets;
 pub use authenticate::{
-    KEY_PARAMETER, KeyLookup, TaskKey, authenticate, authorize_model, presented_secrets,
+    KEY_PARAMETER, KeyLookup, TaskKey, authenticate, authorize_model, presented_secret,
     reauthenticate, refuse_other_model,
 };
 pub use errors::invalid_key;

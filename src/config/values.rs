@@ -282,7 +282,13 @@ pub fn brand(text: &str) -> Parsed<String> {
         .ok_or_else(|| "a word of letters and digits that begins in lower case".to_owned())
 }
 
+/// The longest glob, in bytes: to match a name takes as many steps as the product of both lengths.
+const MAX_GLOB: usize = 200;
+
 pub fn glob(text: &str) -> Parsed<String> {
+    if text.len() > MAX_GLOB {
+        return Err(format!("a glob of at most {MAX_GLOB} bytes"));
+    }
     match globset::Glob::new(text) {
         Ok(_) if !text.is_empty() => Ok(text.to_owned()),
         _ => Err("a glob such as \"acme-*\"".to_owned()),

@@ -25,6 +25,8 @@ pub struct RequestFindings {
     pub chosen_host: Option<String>,
     /// The most thinking that an upstream may generate beside the limit of the output.
     pub extra_thinking: Option<ExtraThinking>,
+    /// The length of what the request expects for an answer: an upstream bills as output what the answer does not have of it.
+    pub predicted_bytes: u64,
     /// The upstream may compact the conversation first: it reads all of it once more, and writes a summary.
     pub may_compact: bool,
     /// How often the upstream may read the prompt again for tools that it runs itself.
@@ -66,6 +68,7 @@ impl RequestFindings {
             has_only_text: scan.is_text,
             has_prompting_field: scan.has_prompting_field,
             has_stored_item: scan.has_stored_item,
+            predicted_bytes: 0,
             may_compact: false,
             tool_rounds: 0,
             has_unknown_setting: scan.has_unknown_setting,

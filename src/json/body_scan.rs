@@ -8,7 +8,7 @@ use super::known_fields::{FieldIndex, Knowledge};
 use super::path::Path;
 use super::reader::{DecodeResult, JsonReader};
 use super::unique_fields::{UniqueField, refuse_other_case};
-use crate::model::{ApiError, truncated};
+use crate::model::ApiError;
 
 /// What a body has.
 #[derive(Debug, Default)]
@@ -308,7 +308,7 @@ impl<'a> BodyScanner<'_, 'a> {
     ) -> DecodeResult {
         if (self.index.rules.names_model)(key, is_top) {
             if reader.peek() != Some(b'n') && self.found.other_model.is_none() {
-                self.found.other_model = Some(printed(path));
+                self.found.other_model = Some(path.to_string());
             }
             return reader.skip();
         }
@@ -329,19 +329,8 @@ impl<'a> BodyScanner<'_, 'a> {
     fn note_unknown(&mut self, path: &Path<'_>) {
         self.found.is_text = false;
         if self.found.unknown_field.is_none() {
-            self.found.unknown_field = Some(printed(path));
+            self.found.unknown_field = Some(path.to_string());
         }
-    }
-}
-
-/// A path for an error message: the names of a client may be long.
-#[cold]
-fn printed(path: &Path<'_>) -> String {
-    match path {
-        Path::Root => String::new(),
-        Path::Index(parent, index) => format!("{}[{index}]", printed(parent)),
-        Path::Key(Path::Root, key) => truncated(key).into_owned(),
-        Path::Key(parent, key) => format!("{}.{}", printed(parent), truncated(key)),
     }
 }
 

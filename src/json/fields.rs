@@ -246,6 +246,9 @@ impl<'a, 'p> Fields<'a, 'p> {
     /// Reports every field that was not taken as dropped.
     pub fn finish(self, losses: &mut Losses) {
         for (key, value) in self.object.iter() {
+            if !losses.has_room() {
+                return;
+            }
             if !value.is_null() {
                 let path = Path::Key(&self.path, key).to_string();
                 losses.dropped(FieldLocation::Path(path.into()));

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::model::{ApiError, truncated};
 
-/// The path of a value, such as `messages[3].content`; it allocates only when it is printed.
+/// The path of a value, such as `messages[3].content`; it allocates only when it is printed, with long names cut.
 #[derive(Debug, Clone, Copy)]
 pub enum Path<'p> {
     Root,
@@ -16,8 +16,8 @@ impl fmt::Display for Path<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Path::Root => Ok(()),
-            Path::Key(Path::Root, key) => out.write_str(key),
-            Path::Key(parent, key) => write!(out, "{parent}.{key}"),
+            Path::Key(Path::Root, key) => out.write_str(&truncated(key)),
+            Path::Key(parent, key) => write!(out, "{parent}.{}", truncated(key)),
             Path::Index(parent, index) => write!(out, "{parent}[{index}]"),
         }
     }

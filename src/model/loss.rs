@@ -161,6 +161,9 @@ impl Losses {
     /// the list want the first ones.
     const LIMIT: usize = 500;
 
+    /// How many bytes their paths may have together: each may repeat the client's names.
+    const MAX_BYTES: usize = 64 << 10;
+
     pub fn dropped(&mut self, location: FieldLocation) {
         self.note(Action::Dropped, location);
     }
@@ -180,8 +183,17 @@ impl Losses {
         }
     }
 
+    /// Tells whether one more is recorded: its path need not be written otherwise.
+    pub fn has_room(&self) -> bool {
+        let paths = self.0.iter().map(|loss| match &loss.location {
+            FieldLocation::Path(path) => path.len(),
+            _ => 0,
+        });
+        self.0.len() < Losses::LIMIT && paths.sum::<usize>() < Losses::MAX_BYTES
+    }
+
     fn note(&mut self, action: Action, location: FieldLocation) {
-        if self.0.len() >= Losses::LIMIT {
+        if !self.has_room() {
             return;
         }
         let loss = Loss { action, location };

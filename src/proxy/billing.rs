@@ -8,7 +8,7 @@ use super::context::{RESERVED_TIME, RequestContext, RequestCost};
 use super::image_output::max_image_tokens;
 use super::known_cost::check_known_cost;
 use super::recording_time;
-use super::thinking_output::{explain_thinking, max_compaction, max_thinking};
+use super::thinking_output::{explain_thinking, max_compaction, max_predicted, max_thinking};
 use crate::access::{self, Leases, PendingReservation, Reserve};
 use crate::formats::{DEFAULT_TOOL_ROUNDS, Operation, RequestFindings};
 use crate::model::{ApiError, Format, Money, Usage};
@@ -60,8 +60,7 @@ pub(super) fn reserve(
     let input_of = |attempt: &Attempt| max_input(estimate, rounds, attempt, client);
     let extra_thinking = findings.extra_thinking;
     let thinking_of = |attempt: &Attempt| max_thinking(extra_thinking, attempt, client);
-    let may_compact = findings.may_compact;
-    let compacted_of = |attempt: &Attempt| max_compaction(may_compact, attempt, client);
+    let compacted_of = |attempt: &Attempt| max_compaction(findings.may_compact, attempt, client);
     let highest_of = |attempt: &Attempt| {
         let prices = attempt.settings.prices?;
         let longest = attempt.timeouts.total.unwrap_or(RESERVED_TIME);
@@ -71,6 +70,7 @@ pub(super) fn reserve(
         let output = match has_output {
             true => max_output(limit_of_text, limit.pixels, attempt)
                 .saturating_add(thinking_of(attempt))
+                .saturating_add(max_predicted(findings.predicted_bytes, attempt, client))
                 .saturating_mul(limit.choices)
                 .saturating_add(compacted_of(attempt).unwrap_or_default()),
             false => 0,

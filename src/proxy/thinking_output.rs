@@ -1,8 +1,9 @@
-//! Thinking and summaries that are generated beside the limit of the output, and are paid for as output.
+//! Thinking, summaries and rejected predictions, which are beside the limit of the output and paid for as output.
 
 use crate::formats::ExtraThinking;
 use crate::model::{ApiError, Format};
 use crate::runtime::Attempt;
+use crate::translate::max_tokens_of_text;
 
 /// The thinking, or the summary, of models that do not say how long their output may be, where the request does not either.
 const DEFAULT_THINKING_TOKENS: u64 = 1 << 16;
@@ -28,6 +29,15 @@ pub(super) fn max_compaction(may_compact: bool, attempt: &Attempt, client: Forma
     let usual = attempt.settings.settings.max_output_tokens;
     let is_asked = may_compact && attempt.upstream.format == client;
     is_asked.then(|| usual.unwrap_or(DEFAULT_THINKING_TOKENS))
+}
+
+/// The most tokens of a predicted output that an attempt may be billed for beside the limit of its own. An upstream of another
+/// format is not sent it.
+pub(super) fn max_predicted(bytes: u64, attempt: &Attempt, client: Format) -> u64 {
+    match attempt.upstream.format == client {
+        true => max_tokens_of_text(bytes),
+        false => 0,
+    }
 }
 
 /// Says in the error of a cap that so much was to be reserved for thinking, too.

@@ -74,6 +74,9 @@ impl fmt::Display for CappedAccount<'_> {
     }
 }
 
+/// The longest name of a model that globs are tried on, in bytes: a client may write any length, and matching takes time.
+const MAX_MATCHED: usize = 256;
+
 /// Keeps the ids of keys apart from the hashes of their secrets.
 const ID_SALT: &[u8] = b"omniglot key id";
 
@@ -108,7 +111,9 @@ impl Key {
         let is_restricted = settings.models.as_ref().is_some_and(|globs| !is_all(globs));
         let models = settings.models.map(|globs| {
             let mut set = GlobSetBuilder::new();
-            for glob in globs.iter().filter_map(|glob| Glob::new(glob).ok()) {
+            // The store may have globs of an earlier version, which knew no limit.
+            let globs = globs.iter().filter(|glob| config::model_glob(glob).is_ok());
+            for glob in globs.filter_map(|glob| Glob::new(glob).ok()) {
                 set.add(glob);
             }
             // The config was checked; a set that cannot be built must not open every model.
@@ -212,6 +217,7 @@ impl Key {
     }
 
     pub fn allows(&self, model: &str) -> bool {
-        self.models.as_ref().is_none_or(|set| set.is_match(model))
+        let is_matched = |set: &GlobSet| model.len() <= MAX_MATCHED && set.is_match(model);
+        self.models.as_ref().is_none_or(is_matched)
     }
 }

@@ -66,6 +66,46 @@ fn listed_items(count: usize) -> Vec<u8> {
     (streamed.collect::<String>() + &last).into_bytes()
 }
 
+/// References to one schema, each of which spells the way to it differently: `~` may be written `~0`.
+fn spelled_references(count: usize) -> Vec<u8> {
+    let spelled = |number: usize| -> String {
+        let letters = (0..16).map(|bit| if number >> bit & 1 == 1 { "~0" } else { "~" });
+        letters.collect()
+    };
+    let references = list(count, |number| {
+        format!(r##""p{number}":{{"$ref":"#/{}/t"}}"##, spelled(number))
+    });
+    let members = list(count, |number| format!(r#""m{number}":0"#));
+    let schema = format!(
+        r#"{{"type":"object","properties":{{{references}}},"{}":{{{members},"t":{{}}}}}}"#,
+        "~".repeat(16)
+    );
+    let tool = format!(r#"{{"type":"function","function":{{"name":"f","parameters":{schema}}}}}"#);
+    body(Format::Chat, &question(Format::Chat), &tool, "")
+}
+
+/// A schema that has a keyword many times.
+fn repeated_keyword(count: usize) -> Vec<u8> {
+    let keywords = list(count, |_| r#""oneOf":[]"#.to_owned());
+    let format = format!(
+        r#""response_format":{{"type":"json_schema","json_schema":{{"name":"a","schema":{{"type":"object",{keywords}}}}}}}"#
+    );
+    body(Format::Chat, &question(Format::Chat), "", &format)
+}
+
+/// What is lost stands below a property with a long name.
+fn losses_below_a_name(count: usize) -> Vec<u8> {
+    let properties = list(count, |number| {
+        format!(r#""p{number}":{{"type":"STRING","example":"a"}}"#)
+    });
+    let schema = format!(
+        r#"{{"type":"OBJECT","properties":{{"{}":{{"type":"OBJECT","properties":{{{properties}}}}}}}}}"#,
+        "x".repeat(20 * count)
+    );
+    let tool = format!(r#"{{"name":"f","parameters":{schema}}}"#);
+    body(Format::Native, &question(Format::Native), &tool, "")
+}
+
 #[test]
 fn elements_that_are_looked_up_among_each_other_are_no_more_work_than_others() {
     let (chat, messages, native) = (Format::Chat, Format::Messages, Format::Native);
@@ -80,6 +120,24 @@ fn elements_that_are_looked_up_among_each_other_are_no_more_work_than_others() {
         let growth = excess(COUNT, chosen, |body| forward(chat, to, body));
         note(&format!("chosen tools for {}", to.name()), growth);
     }
+    let chosen = |count| request(native, "chosen tools", count);
+    let growth = excess(COUNT, chosen, |body| forward(native, chat, body));
+    note("chosen tools for chat", growth);
+    let references = |body: &[u8]| forward(chat, native, body);
+    note(
+        "references that are spelled differently",
+        excess(COUNT / 5, spelled_references, references),
+    );
+    let schemas = |body: &[u8]| forward(chat, messages, body);
+    note(
+        "repeated keywords",
+        excess(COUNT, repeated_keyword, schemas),
+    );
+    let losses = |body: &[u8]| forward(native, chat, body);
+    note(
+        "losses below a long name",
+        excess(COUNT / 5, losses_below_a_name, losses),
+    );
     let undeclared = |body: &[u8]| forward(chat, messages, body);
     note(
         "undeclared tools",

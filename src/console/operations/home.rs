@@ -7,6 +7,7 @@ use serde::Deserialize;
 use super::catalog::named_models;
 use super::usage::{UsageInput, get_usage};
 use super::{accounts, keys, snippets};
+use crate::config::model_glob;
 use crate::console::actor::ConsoleCall;
 use crate::console::refusal::Refusal;
 use crate::console::state::Console;
@@ -121,7 +122,8 @@ fn own_models(console: &Console, keys: &[KeyView]) -> Vec<String> {
 
 fn glob_set(globs: &[&String]) -> GlobSet {
     let mut set = GlobSetBuilder::new();
-    for glob in globs.iter().filter_map(|glob| Glob::new(glob).ok()) {
+    let globs = globs.iter().filter(|glob| model_glob(glob).is_ok());
+    for glob in globs.filter_map(|glob| Glob::new(glob).ok()) {
         set.add(glob);
     }
     set.build().unwrap_or_else(|_| GlobSet::empty())

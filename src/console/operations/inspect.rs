@@ -89,6 +89,8 @@ async fn visible(call: &ConsoleCall, id: &str) -> Result<Arc<Inspection>, Refusa
         };
     }
     match inspected_key(call, &inspection.key.id).await {
+        // What was captured belongs to who owned the key then.
+        Ok(key) if key.account != inspection.key.account => Err(Refusal::NotFound),
         Ok(_) => Ok(inspection),
         // The id tells nothing to who may not see it.
         Err(Refusal::Forbidden) => Err(Refusal::NotFound),

@@ -9,7 +9,9 @@ use crate::formats::dearer_setting::USUAL_VALUES;
 use crate::formats::extra_thinking::ThinkingSwitch;
 use crate::formats::unknown_fields::UNKNOWN_FIELDS;
 use crate::formats::{InputInspection, RequestFindings};
-use crate::json::{FieldIndex, KnownFields, NO_FIELDS, PlacedFields};
+use crate::json::{
+    FieldIndex, KnownFields, NO_FIELDS, PlacedFields, RawJson, decode_json, from_json,
+};
 
 /// Where the parts of a message stand.
 const PARTS: &[&str] = &["messages.content"];
@@ -170,7 +172,54 @@ static FIELDS: LazyLock<FieldIndex> =
 
 impl InputInspection for Chat {
     fn findings(&self, body: &[u8]) -> RequestFindings {
-        RequestFindings::with_thinking(body, &FIELDS, USUAL_VALUES, &THINKING)
-            .with_tool_rounds(body, tool_rounds)
+        let findings = RequestFindings::with_thinking(body, &FIELDS, USUAL_VALUES, &THINKING)
+            .with_tool_rounds(body, tool_rounds);
+        let predicted_bytes = match findings.has_only_text {
+            true => 0,
+            false => predicted_bytes(str::from_utf8(body).unwrap_or_default()),
+        };
+        RequestFindings {
+            predicted_bytes,
+            ..findings
+        }
+    }
+}
+
+from_json! {
+    struct PredictedRequest<'a> {
+        "prediction" => prediction: Option<RawJson<'a>>,
+    }
+}
+
+/// The length of the predicted output. One that stands there twice may be any part of the body.
+fn predicted_bytes(text: &str) -> u64 {
+    let length = match decode_json::<PredictedRequest<'_>>(text) {
+        Ok(request) => request
+            .prediction
+            .map_or(0, |predicted| predicted.get().len()),
+        Err(_) => text.len(),
+    };
+    length as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::model::Format;
+
+    #[test]
+    fn the_length_of_a_predicted_output_is_known() {
+        for (fields, length) in [
+            (r#""stop":"a""#, 0),
+            (r#""unknown":1"#, 0),
+            (r#""prediction":null"#, 0),
+            (r#""prediction":{"type":"content","content":"abc"}"#, 34),
+            (r#""prediction":"abc""#, 5),
+            (r#""predi\u0063tion":"abc""#, 5),
+            (r#""prediction":1,"prediction":2"#, 43),
+        ] {
+            let body = format!(r#"{{"model":"m",{fields}}}"#);
+            let findings = Format::Chat.codec().findings(body.as_bytes());
+            assert_eq!(findings.predicted_bytes, length, "{fields}");
+        }
     }
 }

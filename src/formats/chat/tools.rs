@@ -1,5 +1,7 @@
 //! Tool declarations and the choice among them, with the deprecated `functions` and `function_call`.
 
+use std::collections::HashSet;
+
 use serde::Serialize;
 
 use super::reader::{object, one_of, required};
@@ -311,9 +313,11 @@ pub(super) fn encode_tool_choice<'a>(
         }
         return None;
     }
+    let custom = request.tools.iter();
+    let custom = custom.filter(|tool| tool.kind == ToolKind::Custom);
+    let custom: HashSet<&str> = custom.map(|tool| &*tool.name).collect();
     let named_tool = |name: &'a str| {
-        let is_custom = |tool: &Tool<'_>| tool.name == name && tool.kind == ToolKind::Custom;
-        let is_custom = request.tools.iter().any(is_custom);
+        let is_custom = custom.contains(name);
         let name = ChatToolName { name };
         if is_custom {
             ChatNamedTool::Custom { custom: name }

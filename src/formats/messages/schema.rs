@@ -53,6 +53,7 @@ pub(super) fn conform<'s>(schema: &'s Json<'_>, changes: &mut MessagesSchemaChan
     };
     let mut kept: Vec<(&'s str, Json<'s>)> = Vec::new();
     let mut unsupported: Vec<(&'s str, &'s Json<'s>)> = Vec::new();
+    let has_any_of = keywords.get("anyOf").is_some();
     for (key, value) in keywords.iter() {
         match key {
             _ if COPIED.contains(&key) => kept.push((key, value.clone())),
@@ -62,7 +63,7 @@ pub(super) fn conform<'s>(schema: &'s Json<'_>, changes: &mut MessagesSchemaChan
             }
             "items" if value.is_object() => kept.push((key, conform(value, changes))),
             "anyOf" | "allOf" => kept.push((key, conform_items(value, changes))),
-            "oneOf" if keywords.get("anyOf").is_none() => {
+            "oneOf" if !has_any_of => {
                 changes.rewritten = true;
                 kept.push(("anyOf", conform_items(value, changes)));
             }

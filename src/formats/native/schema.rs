@@ -85,8 +85,9 @@ struct SchemaEncoder<'a, 'b> {
     budget: &'b mut ReferenceBudget,
     /// The references that are being resolved.
     references: Vec<&'a str>,
-    /// The members of large objects that references point into, by the reference of the object.
-    members: HashMap<&'a str, HashMap<&'a str, &'a Json<'a>>>,
+    /// The members of large objects that references point into, by the address of the object: references may spell the way
+    /// to one object differently.
+    members: HashMap<usize, HashMap<&'a str, &'a Json<'a>>>,
     schemas: usize,
     depth: usize,
     exact: bool,
@@ -225,14 +226,11 @@ impl<'a> SchemaEncoder<'a, '_> {
         }
         let steps = reference.strip_prefix("#/").ok_or(NotExpressible)?;
         let mut found = self.root;
-        let mut walked = 1;
         for step in steps.split('/') {
             let name = step.replace("~1", "/").replace("~0", "~");
-            let parent = &reference[..walked];
-            walked += 1 + step.len();
             found = match found {
                 Json::Object(object) => {
-                    let member = self.member(parent, object, &name);
+                    let member = self.member(object, &name);
                     member.ok_or(NotExpressible)?
                 }
                 Json::Array(items) => {
@@ -250,16 +248,12 @@ impl<'a> SchemaEncoder<'a, '_> {
     }
 
     /// Finds a member of an object; of a large one, without a search through all of them.
-    fn member(
-        &mut self,
-        reference: &'a str,
-        object: &'a ObjectAsVec<'a>,
-        name: &str,
-    ) -> Option<&'a Json<'a>> {
+    fn member(&mut self, object: &'a ObjectAsVec<'a>, name: &str) -> Option<&'a Json<'a>> {
         if object.len() <= MAX_LOOKED_UP {
             return object.get(name);
         }
-        let members = self.members.entry(reference).or_insert_with(|| {
+        let address = std::ptr::from_ref(object).addr();
+        let members = self.members.entry(address).or_insert_with(|| {
             let mut members = HashMap::with_capacity(object.len());
             for (name, member) in object.iter() {
                 members.entry(name).or_insert(member);

@@ -57,6 +57,7 @@ pub(super) fn to_json_schema<'a>(
         };
         match keyword {
             "nullable" => nullable = value == Json::Bool(true),
+            "propertyOrdering" | "example" | "" if !losses.has_room() => {}
             "propertyOrdering" | "example" | "" => {
                 losses.dropped(FieldLocation::Path(path.to_string().into()));
             }

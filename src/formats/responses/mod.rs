@@ -21,6 +21,7 @@ mod known_input;
 mod lenient_object;
 mod media;
 mod namespaces;
+mod output_ids;
 mod output_items;
 mod passthrough;
 mod reasoning;

@@ -1,14 +1,12 @@
 //! Passthrough: what the gateway decodes of bodies that it forwards as they are.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
-
-use smallvec::SmallVec;
 
 use super::Responses;
 use super::error;
 use super::item_bytes;
-use super::kept_ids::{HOSTED_CALLS, find_kept_ids};
+use super::kept_ids::find_kept_ids;
+use super::output_ids::{OutputIds, decode_item};
 use super::status::{OutputFlags, decode_finish};
 use super::usage::ReceivedUsage;
 use crate::formats::images_only::images_only;
@@ -17,9 +15,7 @@ use crate::formats::{
     chat, decode_event_data, decode_model_name, decode_response_body, decode_unique_fields,
     decode_unique_members, missing_content, set_field,
 };
-use crate::json::{
-    DecodeResult, Edit, FromJson, JsonReader, Present, RawJson, UniqueField, decode_json, from_json,
-};
+use crate::json::{Edit, Present, RawJson, UniqueField, decode_json, from_json};
 use crate::model::{ApiError, ConversationState, Format, Text, Usage};
 
 impl Passthrough for Responses {
@@ -249,81 +245,6 @@ fn note_finish(response: &PeekedResponseObject<'_>, observer: &mut ResponseObser
     if let Ok(finish) = finish {
         observer.observe_finish(&finish);
     }
-}
-
-/// The ids of the items of a response, and of the containers that these name. What is no list of items has none.
-#[derive(Default)]
-struct OutputIds<'a> {
-    items: SmallVec<[Cow<'a, str>; 4]>,
-    containers: SmallVec<[Cow<'a, str>; 1]>,
-    /// Clients send such an item back without what the tool has found.
-    has_hosted_call: bool,
-}
-
-impl<'a> FromJson<'a> for OutputIds<'a> {
-    fn decode(&mut self, reader: &mut JsonReader<'a>) -> DecodeResult {
-        match reader.peek() {
-            Some(b'[') => reader.array(|reader| self.decode_item(reader)),
-            _ => reader.skip(),
-        }
-    }
-}
-
-impl<'a> OutputIds<'a> {
-    fn decode_item(&mut self, reader: &mut JsonReader<'a>) -> DecodeResult {
-        if reader.peek() != Some(b'{') {
-            return reader.skip();
-        }
-        reader.object(|reader, key| match (key, reader.peek()) {
-            ("id", Some(b'"')) => {
-                self.items.push(reader.text()?);
-                Ok(())
-            }
-            ("container_id", Some(b'"')) => {
-                self.containers.push(reader.text()?);
-                Ok(())
-            }
-            ("type", Some(b'"')) => {
-                let kind = reader.text()?;
-                self.has_hosted_call |= HOSTED_CALLS.contains(&&*kind);
-                Ok(())
-            }
-            _ => reader.skip(),
-        })
-    }
-
-    fn note(&self, observer: &mut ResponseObserver) {
-        if self.has_hosted_call {
-            observer.observe_hosted_call();
-        }
-        for id in &self.items {
-            observer.observe_item(id);
-        }
-        for id in &self.containers {
-            observer.observe_resource(id);
-        }
-    }
-
-    /// Notes the ids that have not come before, at the end of a stream: some upstreams do not announce their items.
-    fn note_missing(mut self, observer: &mut ResponseObserver) {
-        if self.items.iter().eq(observer.item_ids()) {
-            return;
-        }
-        let noted: HashSet<&str> = observer.item_ids().collect();
-        self.items.retain(|id| !noted.contains(&**id));
-        self.containers.retain(|id| !noted.contains(&**id));
-        self.note(observer);
-    }
-}
-
-/// Decodes the ids of one item.
-fn decode_item(item: Option<RawJson<'_>>) -> OutputIds<'_> {
-    let mut ids = OutputIds::default();
-    if let Some(item) = item {
-        // What cannot be read has none.
-        let _ = ids.decode_item(&mut JsonReader::new(item.get()));
-    }
-    ids
 }
 
 from_json! {

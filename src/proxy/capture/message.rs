@@ -32,7 +32,9 @@ pub(super) struct MessageDraft {
 }
 
 impl MessageDraft {
-    pub(super) const fn new(head: String, share: CaptureShare) -> MessageDraft {
+    pub(super) fn new(mut head: String, mut share: CaptureShare) -> MessageDraft {
+        let room = share.take(head.len());
+        head.truncate(head.floor_char_boundary(room));
         MessageDraft {
             head,
             body: Vec::new(),
@@ -85,7 +87,7 @@ impl MessageDraft {
         let end = body.floor_char_boundary(PANE_LIMIT);
         is_cut |= end < body.len();
         body.truncate(end);
-        self.share.shrink_to(body.len());
+        self.share.shrink_to(self.head.len() + body.len());
         Arc::new(CapturedMessage {
             head: redact_text(secrets, self.head),
             body,

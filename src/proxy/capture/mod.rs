@@ -28,7 +28,7 @@ use crate::runtime::{
 pub(super) struct CaptureRecorder {
     capture: Arc<Capture>,
     started: Instant,
-    /// What the client has shown for its key.
+    /// What the client has shown for its key, if it has.
     secrets: Vec<Vec<u8>>,
     client_request: Option<MessageDraft>,
     attempt: Option<RawAttempt>,
@@ -62,7 +62,8 @@ impl CaptureRecorder {
         header: &RequestHeader,
         format: &'static str,
     ) -> CaptureRecorder {
-        let secrets = access::presented_secrets(&header.headers, header.uri.query());
+        let secret = access::presented_secret(&header.headers, header.uri.query());
+        let secrets: Vec<Vec<u8>> = secret.into_iter().collect();
         let first_line = first_line(header);
         let head = encode_head(&first_line, &header.headers);
         let message = MessageDraft::new(head, capture.share());

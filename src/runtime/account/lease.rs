@@ -99,6 +99,8 @@ impl Account {
             lease.is_used = false;
         }
         let slice = lease.slice;
+        // Those whose clients have gone need nothing.
+        lease.waiting.retain(|one| !one.result.is_closed());
         let (minimum, desired) =
             if let Some(minimum) = lease.waiting.iter().map(|one| one.most).min() {
                 lease

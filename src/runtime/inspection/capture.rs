@@ -1,11 +1,11 @@
 //! One inspected request: what it was and became, with every credential redacted before it comes here.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 use tokio::sync::watch;
 
+use super::memory::{CaptureMemory, CaptureShare};
 use crate::model::{Money, Usage};
 
 /// How many bytes of a body are shown.
@@ -16,62 +16,6 @@ const MAX_EVENTS: usize = 1000;
 
 /// How many attempts of a request are kept whole; of the others the timeline tells.
 const MAX_ATTEMPTS: usize = 4;
-
-/// How many bytes all captures of a process may have together.
-#[derive(Debug)]
-pub struct CaptureMemory {
-    used: AtomicUsize,
-    limit: usize,
-}
-
-impl CaptureMemory {
-    pub(super) const fn new(limit: usize) -> CaptureMemory {
-        CaptureMemory {
-            used: AtomicUsize::new(0),
-            limit,
-        }
-    }
-}
-
-/// What one body takes of it, until this is dropped.
-#[derive(Debug)]
-pub struct CaptureShare {
-    memory: Arc<CaptureMemory>,
-    bytes: usize,
-}
-
-impl CaptureShare {
-    const fn new(memory: Arc<CaptureMemory>) -> CaptureShare {
-        CaptureShare { memory, bytes: 0 }
-    }
-
-    /// Takes room for so many bytes more, or for as many as there is room for; tells for how many.
-    pub fn take(&mut self, wanted: usize) -> usize {
-        let limit = self.memory.limit;
-        let grown = |used: usize| Some(used.saturating_add(wanted).min(limit.max(used)));
-        let before = self
-            .memory
-            .used
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, grown);
-        let before = before.unwrap_or(limit);
-        let taken = wanted.min(limit.saturating_sub(before));
-        self.bytes += taken;
-        taken
-    }
-
-    /// Gives back all but so many bytes.
-    pub fn shrink_to(&mut self, bytes: usize) {
-        let rest = self.bytes.saturating_sub(bytes);
-        self.memory.used.fetch_sub(rest, Ordering::AcqRel);
-        self.bytes -= rest;
-    }
-}
-
-impl Drop for CaptureShare {
-    fn drop(&mut self) {
-        self.shrink_to(0);
-    }
-}
 
 /// One side of a request: a header and a body, as text, without credentials.
 #[derive(Debug)]
@@ -146,6 +90,12 @@ pub struct TimelineEvent {
     pub bytes: u64,
 }
 
+impl TimelineEvent {
+    const fn size(&self) -> usize {
+        size_of::<TimelineEvent>() + self.detail.len()
+    }
+}
+
 /// How the request ended.
 #[derive(Debug, Clone, Default)]
 pub struct CaptureOutcome {
@@ -176,10 +126,18 @@ pub struct CapturedRequest {
     pub attempts: Vec<CapturedAttempt>,
     pub client_response: Option<Arc<CapturedMessage>>,
     pub timeline: Vec<TimelineEvent>,
+    timeline_bytes: usize,
     /// How many more events there were.
     pub omitted_events: usize,
     /// `None`: it is under way.
     pub outcome: Option<CaptureOutcome>,
+}
+
+/// What is known of a request, and what its timeline takes of the memory of captures.
+#[derive(Debug)]
+struct CaptureState {
+    request: CapturedRequest,
+    timeline: CaptureShare,
 }
 
 /// One inspected request, shared by who writes it and who looks at it.
@@ -190,7 +148,7 @@ pub struct Capture {
     pub request_id: String,
     pub started: Timestamp,
     memory: Arc<CaptureMemory>,
-    request: Mutex<CapturedRequest>,
+    state: Mutex<CaptureState>,
     changes: watch::Sender<u64>,
 }
 
@@ -205,8 +163,11 @@ impl Capture {
             number,
             request_id: request_id.to_owned(),
             started: Timestamp::now(),
+            state: Mutex::new(CaptureState {
+                request: CapturedRequest::default(),
+                timeline: CaptureShare::new(memory.clone()),
+            }),
             memory,
-            request: Mutex::default(),
             changes,
         }
     }
@@ -218,25 +179,49 @@ impl Capture {
 
     /// What is known by now.
     pub fn request(&self) -> CapturedRequest {
-        let request = self.request.lock();
-        request.unwrap_or_else(PoisonError::into_inner).clone()
+        self.state().request.clone()
+    }
+
+    /// Tells whether the request is over.
+    pub(super) fn has_ended(&self) -> bool {
+        self.state().request.outcome.is_some()
     }
 
     /// Adds what has become known, and tells who waits for it.
     pub fn update(&self, change: impl FnOnce(&mut CapturedRequest)) {
         {
-            let request = self.request.lock();
-            change(&mut request.unwrap_or_else(PoisonError::into_inner));
+            let mut state = self.state();
+            let CaptureState { request, timeline } = &mut *state;
+            change(request);
+            timeline.take(request.timeline_bytes.saturating_sub(timeline.bytes()));
+            request.cut_timeline(timeline.bytes());
         }
         self.changes.send_modify(|count| *count += 1);
+    }
+
+    fn state(&self) -> MutexGuard<'_, CaptureState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl CapturedRequest {
     pub fn add_event(&mut self, event: TimelineEvent) {
         match self.timeline.len() < MAX_EVENTS {
-            true => self.timeline.push(event),
+            true => {
+                self.timeline_bytes += event.size();
+                self.timeline.push(event);
+            }
             false => self.omitted_events += 1,
+        }
+    }
+
+    /// Leaves out the last events, as far as there is no room for them.
+    fn cut_timeline(&mut self, room: usize) {
+        while self.timeline_bytes > room
+            && let Some(event) = self.timeline.pop()
+        {
+            self.timeline_bytes -= event.size();
+            self.omitted_events += 1;
         }
     }
 
@@ -254,26 +239,5 @@ impl CapturedRequest {
             self.attempts.remove(0);
         }
         self.attempts.push(attempt);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn all_captures_together_take_no_more_than_they_may() {
-        let memory = Arc::new(CaptureMemory::new(100));
-        let (mut one, mut other) = (
-            CaptureShare::new(memory.clone()),
-            CaptureShare::new(memory.clone()),
-        );
-        assert_eq!((one.take(60), other.take(60), one.take(1)), (60, 40, 0));
-        one.shrink_to(50);
-        assert_eq!(other.take(60), 10);
-        drop(one);
-        assert_eq!(other.take(60), 50);
-        drop(other);
-        assert_eq!(memory.used.load(Ordering::Acquire), 0);
     }
 }

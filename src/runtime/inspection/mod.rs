@@ -1,12 +1,15 @@
 //! Inspections: for a short time, what the requests of a key were and became is kept in the memory of this process.
 
 mod capture;
+mod memory;
 
 pub use capture::{
-    Capture, CaptureOutcome, CaptureShare, CapturedAttempt, CapturedMessage, CapturedRequest,
-    EventKind, EventSide, PANE_LIMIT, TimelineEvent,
+    Capture, CaptureOutcome, CapturedAttempt, CapturedMessage, CapturedRequest, EventKind,
+    EventSide, PANE_LIMIT, TimelineEvent,
 };
+pub use memory::CaptureShare;
 
+use std::cmp::Reverse;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,7 +17,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-use capture::CaptureMemory;
+use memory::CaptureMemory;
 
 /// How long a key is inspected.
 pub const INSPECTION_TIME: Duration = Duration::from_secs(15 * 60);
@@ -25,6 +28,9 @@ pub const CAPTURES_KEPT: Duration = Duration::from_secs(60 * 60);
 
 /// How many bytes all captures of a process have at most.
 const MEMORY_LIMIT: usize = 64 << 20;
+
+/// How many inspections of the keys of one account can be seen.
+const KEPT_INSPECTIONS: usize = 10;
 
 /// How many of the requests that the console itself has made can be seen, of each person.
 const KEPT_PLAYS: usize = 5;
@@ -190,6 +196,12 @@ impl Inspection {
         }
     }
 
+    /// Nothing of it changes any more.
+    fn has_ended(&self) -> bool {
+        let progress = self.progress();
+        self.is_over(&progress) && progress.captures.iter().all(|capture| capture.has_ended())
+    }
+
     fn end(self: &Arc<Inspection>) {
         self.progress().is_ended = true;
         self.switch.turn_off(self);
@@ -219,56 +231,67 @@ impl Default for Inspector {
 }
 
 impl Inspector {
-    /// Starts an inspection, in the place of the last one of the same key.
+    /// Starts an inspection, in the place of the last one of the same key, or of the oldest of its account.
     pub fn start(&self, key: InspectedKey, switch: Arc<InspectionSwitch>) -> Arc<Inspection> {
-        let inspection = self.begin(InspectionScope::Key, key, switch);
         let mut inspections = self.current();
-        inspections.retain(|other| {
-            let is_kept = other.scope != InspectionScope::Key || other.key.id != inspection.key.id;
-            if !is_kept {
-                other.end();
-            }
-            is_kept
+        let of_keys = |other: &Inspection| other.scope == InspectionScope::Key;
+        keep_last(&mut inspections, 1, |other| {
+            of_keys(other) && other.key.id == key.id
         });
-        inspections.push(inspection.clone());
-        inspection
+        keep_last(&mut inspections, KEPT_INSPECTIONS, |other| {
+            of_keys(other) && other.key.account == key.account
+        });
+        self.begin(&mut inspections, InspectionScope::Key, key, switch)
     }
 
     /// Captures the next request by a switch of its own, in the place of the oldest of the same person.
     pub fn start_play(&self, key: InspectedKey, switch: Arc<InspectionSwitch>) -> Arc<Inspection> {
-        let inspection = self.begin(InspectionScope::Play, key, switch);
         let mut inspections = self.current();
-        let is_own = |other: &Arc<Inspection>| {
-            other.scope == InspectionScope::Play && other.key.by == inspection.key.by
-        };
-        if inspections.iter().filter(|other| is_own(other)).count() >= KEPT_PLAYS
-            && let Some(oldest) = inspections.iter().position(is_own)
-        {
-            inspections.remove(oldest).end();
-        }
-        inspections.push(inspection.clone());
-        inspection
+        keep_last(&mut inspections, KEPT_PLAYS, |other| {
+            other.scope == InspectionScope::Play && other.key.by == key.by
+        });
+        self.begin(&mut inspections, InspectionScope::Play, key, switch)
     }
 
     fn begin(
         &self,
+        inspections: &mut Vec<Arc<Inspection>>,
         scope: InspectionScope,
         key: InspectedKey,
         switch: Arc<InspectionSwitch>,
     ) -> Arc<Inspection> {
+        self.make_room(inspections);
+        let mut others = inspections.iter();
+        let of_account = others.find(|other| other.key.account == key.account);
+        let of_account = of_account.map(|other| other.memory.clone());
         let inspection = Arc::new(Inspection {
             id: uuid::Uuid::new_v4().simple().to_string(),
             started: Timestamp::now(),
             began: Instant::now(),
             switch: switch.clone(),
-            memory: self.memory.clone(),
+            memory: of_account.unwrap_or_else(|| Arc::new(self.memory.of_account())),
             progress: Mutex::default(),
             changes: watch::Sender::default(),
             scope,
             key,
         });
         switch.turn_on(inspection.clone());
+        inspections.push(inspection.clone());
         inspection
+    }
+
+    /// Forgets inspections that are over, the oldest of the account that has most memory first, until another account can have
+    /// its part.
+    fn make_room(&self, inspections: &mut Vec<Arc<Inspection>>) {
+        while self.memory.is_scarce() {
+            let all = inspections.iter().enumerate();
+            let over = all.filter(|(_, other)| other.has_ended());
+            let Some((at, _)) = over.max_by_key(|(at, other)| (other.memory.used(), Reverse(*at)))
+            else {
+                return;
+            };
+            inspections.remove(at).end();
+        }
     }
 
     /// Ends the inspection of a key before its time; `None`: none is running.
@@ -310,67 +333,23 @@ impl Inspector {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn key(id: &str) -> InspectedKey {
-        InspectedKey {
-            id: id.to_owned(),
-            name: format!("ada/{id}"),
-            account: "ada".to_owned(),
-            by: "ada".to_owned(),
+/// Makes room for one more of these inspections, by ending and forgetting the oldest.
+fn keep_last(
+    inspections: &mut Vec<Arc<Inspection>>,
+    most: usize,
+    is_meant: impl Fn(&Inspection) -> bool,
+) {
+    let count = inspections.iter().filter(|other| is_meant(other)).count();
+    let mut surplus = (count + 1).saturating_sub(most);
+    inspections.retain(|other| {
+        let is_kept = surplus == 0 || !is_meant(other);
+        if !is_kept {
+            surplus -= 1;
+            other.end();
         }
-    }
-
-    #[test]
-    fn an_inspection_ends_by_its_count_and_by_hand_and_takes_the_place_of_the_last() {
-        let (inspector, switch) = (Inspector::default(), Arc::<InspectionSwitch>::default());
-        assert!(switch.begin("req_0").is_none() && !switch.is_on());
-        let first = inspector.start(key("one"), switch.clone());
-        for number in 1..=INSPECTED_REQUESTS {
-            assert_eq!(first.left(), INSPECTED_REQUESTS + 1 - number);
-            let capture = switch.begin("req_1").expect("it is inspected");
-            assert_eq!(capture.number, number);
-        }
-        assert!(switch.begin("req_2").is_none() && !switch.is_on());
-        assert!(!first.is_running() && inspector.end("one").is_none());
-
-        let second = inspector.start(key("one"), switch.clone());
-        assert!(inspector.find(&first.id).is_none(), "it is forgotten");
-        assert!(inspector.end("other").is_none());
-        assert!(inspector.end("one").is_some() && !switch.is_on());
-        assert!(switch.begin("req_3").is_none());
-        assert_eq!((second.left(), second.captures().len()), (0, 0));
-        let found = inspector.of_key("one").expect("it can still be seen");
-        assert!(Arc::ptr_eq(&found, &second));
-
-        let third = inspector.start(key("one"), switch.clone());
-        assert!(switch.begin("req_4").is_some() && third.capture(1).is_some());
-        assert!(third.capture(0).is_none() && third.capture(2).is_none());
-    }
-
-    #[test]
-    fn time_ends_an_inspection_and_then_what_was_captured() {
-        let (inspector, switch) = (Inspector::default(), Arc::<InspectionSwitch>::default());
-        let inspection = inspector.start(key("one"), switch.clone());
-        let capture = switch.begin("req_1").expect("it is inspected");
-        let mut share = capture.share();
-        assert_eq!(share.take(10), 10);
-        drop((capture, inspection));
-        let age = |by: Duration| {
-            let mut inspections = inspector.inspections.lock().expect("no panic");
-            // What is running is held by its switch as well.
-            *switch.lock() = None;
-            let inspection = Arc::get_mut(&mut inspections[0]).expect("nobody else has it");
-            inspection.began = Instant::now().checked_sub(by).expect("it was");
-            *switch.lock() = Some(inspections[0].clone());
-        };
-        age(INSPECTION_TIME);
-        assert!(switch.begin("req_2").is_none() && !switch.is_on());
-        assert!(inspector.of_key("one").is_some_and(|it| !it.is_running()));
-        age(CAPTURES_KEPT);
-        inspector.forget_old();
-        assert!(inspector.of_key("one").is_none());
-    }
+        is_kept
+    });
 }
+
+#[cfg(test)]
+mod tests;

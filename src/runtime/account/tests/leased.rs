@@ -168,11 +168,14 @@ fn who_waits_is_served_in_turn_and_who_leaves_gives_it_back() {
     let [only, _] = processes(cap("1", Reset::Never));
     let mut store = FakeStore::default();
     let mut waiting: Vec<_> = (0..12).map(|_| only.begin("0.1").err()).collect();
-    waiting[0] = None;
+    // Nothing is asked for those who have gone by now.
+    waiting[11] = None;
     let (account, cap, now) = (&only.account, only.cap, only.now);
     let need = account
         .lease_request(cap, LeaseAction::More, now)
         .expect("a question");
+    assert_eq!(need.desired, money("1.3"));
+    waiting[0] = None;
     // One that comes now is not refused by an answer that was not for it.
     let mut late = only
         .begin("0.1")
