@@ -139,6 +139,7 @@ impl Store {
     ) -> Result<(), StoreError> {
         let mut transaction = self.begin_write().await?;
         insert_member(&mut transaction, &account.id, person, role).await?;
+        end_invitations(&mut transaction, &account.id, person).await?;
         audit::append(&mut transaction, entry).await?;
         Ok(transaction.commit().await?)
     }
@@ -174,6 +175,7 @@ impl Store {
         if !may_orphan && had_owner && !has_owner(&mut transaction, &account.id).await? {
             return Err(StoreError::LastOwner);
         }
+        end_invitations(&mut transaction, &account.id, person).await?;
         audit::append(&mut transaction, entry).await?;
         Ok(transaction.commit().await?)
     }
@@ -211,6 +213,23 @@ pub(super) async fn insert_member(
         0 => Err(StoreError::AlreadyMember),
         _ => Ok(()),
     }
+}
+
+/// Ends the open invitations to a team that are for the proven address of a person: what was decided of the person since would
+/// be undone by them.
+pub(super) async fn end_invitations(
+    transaction: &mut Transaction<'static, Any>,
+    account: &str,
+    person: &str,
+) -> Result<(), StoreError> {
+    let open = "DELETE FROM tokens WHERE purpose = 'invite' AND account = $1 AND used IS NULL AND \
+         email = (SELECT email FROM people WHERE people.id = $2 AND verified IS NOT NULL)";
+    sqlx::query(open)
+        .bind(account.to_owned())
+        .bind(person.to_owned())
+        .execute(&mut **transaction)
+        .await?;
+    Ok(())
 }
 
 impl StoredMember {

@@ -6,7 +6,7 @@ use super::audit::{self, AuditEntry};
 use super::database::{Store, milliseconds_now};
 use super::error::StoreError;
 use super::links::{COLUMNS, LinkPurpose, STANDS, StoredLink, use_up};
-use super::memberships::insert_member;
+use super::memberships::{end_invitations, insert_member};
 use super::people::Person;
 use super::secrets::from_hex;
 
@@ -88,7 +88,8 @@ async fn join(
 ) -> Result<(), StoreError> {
     let link = use_up(transaction, LinkPurpose::Invite, sha256).await?;
     let team = link.team.ok_or(StoreError::LinkOver)?;
-    insert_member(transaction, &team.id, &person.id, team.role).await
+    insert_member(transaction, &team.id, &person.id, team.role).await?;
+    end_invitations(transaction, &team.id, &person.id).await
 }
 
 /// The hash of the token of an invitation that is for the proven address of a person.

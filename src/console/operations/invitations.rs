@@ -4,6 +4,7 @@ use super::input;
 use super::people::PersonInput;
 use super::session::{Begun, begin};
 use super::sign_up;
+use super::verification::send_verification;
 use crate::config::SignUp;
 use crate::console::actor::{ConsoleCall, now};
 use crate::console::mail::MailText;
@@ -105,9 +106,11 @@ pub async fn accept(
         None => call.console.mailer().is_ok(),
     };
     let is_verified = invitation.email.is_some() && is_sent;
-    let email = match invitation.email {
-        Some(email) => Some(email),
-        None => input::email(&input.email)?,
+    // Where there is mail, an address that was only typed is the person's once it is proven.
+    let (email, unproven) = match invitation.email {
+        Some(email) => (Some(email), None),
+        None if call.console.mailer().is_ok() => (None, input::email(&input.email)?),
+        None => (input::email(&input.email)?, None),
     };
     let person = NewPerson {
         display: input::display(&input.display, &handle)?,
@@ -127,6 +130,10 @@ pub async fn accept(
     let (store, sha256) = (&call.console.store, token_hash(token));
     let used = store.use_invitation(purpose, &sha256, &person, &entry);
     let person = used.await?;
+    if let Some(email) = unproven {
+        // Where too many messages went there, the person asks again under *Account*.
+        let _ = send_verification(call, person.clone(), email);
+    }
     begin(call, &person, now()).await
 }
 

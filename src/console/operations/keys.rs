@@ -104,6 +104,7 @@ pub async fn change_key(
     let key = writable(call, id).await?;
     let change = without_repetition(&key, change);
     check(call, &change)?;
+    check_kept_cap(call, &key, &change)?;
     let entry = call.audit("key.change", &key.settings.name, change.describe());
     let store = &call.console.store;
     let key = store.change_owned_key(id, &change, &entry).await?;
@@ -199,6 +200,21 @@ fn check(call: &ConsoleCall, change: &KeyChange) -> Result<(), Refusal> {
     match change.spending_cap {
         Some(None) => call.check_stepped_up(),
         Some(Some(_)) | None => Ok(()),
+    }
+}
+
+/// Refuses a member a shorter period for a cap that only an administrator may give: each day anew, it would be more.
+fn check_kept_cap(call: &ConsoleCall, key: &StoredKey, change: &KeyChange) -> Result<(), Refusal> {
+    let most = &call.console.settings.member_keys.cap_max;
+    let kept = key.settings.spending_cap.as_ref();
+    let is_above = kept.is_some_and(|kept| kept.money > most.money);
+    let is_shorter = matches!(
+        (key.settings.reset, change.reset),
+        (Reset::Never, Some(Reset::Daily | Reset::Monthly)) | (Reset::Monthly, Some(Reset::Daily))
+    );
+    match is_above && is_shorter && change.spending_cap.is_none() && !call.is_admin() {
+        true => Err(InputProblem::CapAboveMax(most.written.clone()).into()),
+        false => Ok(()),
     }
 }
 

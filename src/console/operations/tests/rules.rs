@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::{Scene, input, word};
+use crate::config::Reset;
 use crate::console::actor::{Actor, now};
 use crate::console::operations::people::PersonEdit;
 use crate::console::operations::{invitations, keys, people, second_factor, session};
@@ -84,11 +85,24 @@ async fn members_give_their_keys_no_more_than_they_may() {
         Some("900")
     );
     assert_eq!(changed.concurrency, Some(4));
+    let above = InputProblem::CapAboveMax("50".to_owned());
     let raised = keys::change_key(&call, &more.id, cap("901")).await;
-    assert_eq!(
-        code(raised),
-        refused(InputProblem::CapAboveMax("50".to_owned()))
-    );
+    assert_eq!(code(raised), refused(above.clone()));
+    // The same amount each day would be more; without a period it is less.
+    for (reset, expected) in [(Reset::Daily, refused(above)), (Reset::Never, Ok(()))] {
+        let monthly = KeyChange {
+            reset: Some(Reset::Monthly),
+            ..KeyChange::default()
+        };
+        let given = keys::change_key(&admin, &more.id, monthly).await;
+        assert!(given.is_ok());
+        let change = KeyChange {
+            reset: Some(reset),
+            ..KeyChange::default()
+        };
+        let changed = keys::change_key(&call, &more.id, change).await;
+        assert_eq!(code(changed), expected, "{reset:?}");
+    }
 }
 
 #[tokio::test]

@@ -309,10 +309,9 @@ async fn only_the_owner_of_an_address_sees_what_is_sent_to_it() {
     let person = begun
         .map_err(|refusal| refusal.code())
         .map(|begun| begun.person);
-    assert!(
-        !person.expect("an account").verified,
-        "nobody has proven it"
-    );
+    let person = person.expect("an account");
+    // Until it is proven, it stays free for who has it.
+    assert_eq!((person.verified, person.email), (false, None));
     let mut last = "";
     for _ in 0..4 {
         let sent = team_invitations::invite_to_team(&owner, &team, "x@example.org", MEMBER);
@@ -423,6 +422,32 @@ async fn who_leaves_a_team_loses_sight_of_it_at_once() {
     let removed = teams::remove_member(&other, &team, "member").await;
     assert_eq!(word(removed), "ok");
     assert_eq!(outcomes().await, (["not_found"; 7], false, false));
+}
+
+#[tokio::test]
+async fn a_decision_about_a_member_ends_earlier_invitations() {
+    let scene = Scene::new("{sign_up: invite}").await;
+    scene.create("proven", PersonRole::Member, true).await;
+    let team = scene.team("member", &[]).await;
+    let owner = scene.call("member").await;
+    let proven = scene.call("proven").await;
+    let invited = async || {
+        let found = team_invitations::list_own_invitations(&proven).await;
+        found.expect("a list").len()
+    };
+    invite(&owner, &team, "proven@example.org").await;
+    assert_eq!(invited().await, 1);
+    let added = teams::add_member(&owner, &team, "proven", VIEWER).await;
+    assert!(added.is_ok());
+    assert_eq!(invited().await, 0, "added");
+    invite(&owner, &team, "proven@example.org").await;
+    let lowered = teams::change_member(&owner, &team, "proven", VIEWER).await;
+    assert!(lowered.is_ok());
+    assert_eq!(invited().await, 0, "changed");
+    invite(&owner, &team, "proven@example.org").await;
+    let removed = teams::remove_member(&owner, &team, "proven").await;
+    assert_eq!(word(removed), "ok");
+    assert_eq!(invited().await, 0, "removed");
 }
 
 #[tokio::test]
