@@ -14,7 +14,7 @@ pub enum AlertFailure {
     MailOff,
     /// The mail server has not taken it.
     MailRefused,
-    /// The person has left the account, is disabled, or has no proven address.
+    /// The person has left the account, is disabled, or has no proven address; or who set the alert no longer may.
     NoRecipient,
     /// The address got many alerts just now.
     TooMany,

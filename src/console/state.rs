@@ -35,9 +35,9 @@ const MAILS_PER_NETWORK: u64 = 10;
 const MAILS_AT_ONCE: u64 = 3;
 const MAIL_INTERVAL: Duration = Duration::from_secs(300);
 
-/// How many alerts go to one address by mail at once; one more after each interval.
+/// How many alerts go to one address by mail at once, and how many test messages; one more after each interval.
 const ALERTS_PER_ADDRESS: u64 = 20;
-const ALERT_INTERVAL: Duration = Duration::from_secs(180);
+pub(super) const ALERT_INTERVAL: Duration = Duration::from_secs(180);
 /// How many test messages a person may send at once; one more after each interval.
 const ALERT_TESTS: u64 = 5;
 const ALERT_TEST_INTERVAL: Duration = Duration::from_secs(60);
@@ -70,6 +70,7 @@ pub struct Console {
     pub(super) mails_by_address: AttemptBuckets,
     mails_by_person: AttemptBuckets,
     pub(super) webhooks: WebhookClient,
+    /// By address, and whether it is a test.
     pub(super) alerts_by_address: AttemptBuckets,
     pub(super) alert_tests: AttemptBuckets,
     /// Notified when there is another alert, or one is another.

@@ -32,18 +32,26 @@ impl Store {
         due.collect()
     }
 
-    /// Takes an attempt, which is over at `until`: if this process is gone by then, another one tries again. Returns whether it
-    /// was taken.
-    pub async fn claim_alert(&self, alert: &DueAlert, until: i64) -> Result<bool, StoreError> {
-        let claim =
-            "UPDATE alerts SET due = $1, attempts = attempts + 1 WHERE id = $2 AND due = $3";
+    /// Takes an attempt, which is over at `until`: if this process is gone by then, another one tries again. Returns the message
+    /// and which attempt it is; `None`: another process has taken it.
+    pub async fn claim_alert(
+        &self,
+        alert: &DueAlert,
+        until: i64,
+    ) -> Result<Option<(String, i64)>, StoreError> {
+        let claim = "UPDATE alerts SET due = $1, attempts = attempts + 1 WHERE id = $2 AND due = $3 \
+             RETURNING message, attempts";
         let claimed = sqlx::query(claim)
             .bind(until)
             .bind(alert.id.clone())
             .bind(alert.due)
-            .execute(&self.pool)
+            .fetch_optional(&self.pool)
             .await?;
-        Ok(claimed.rows_affected() == 1)
+        let Some(row) = claimed else {
+            return Ok(None);
+        };
+        let message: Option<String> = row.try_get(0)?;
+        Ok(Some((message.unwrap_or_default(), row.try_get(1)?)))
     }
 
     /// Notes what became of the attempt that ends at `until`, and when there is a further one. A newer message stays as it is.
@@ -51,16 +59,51 @@ impl Store {
         &self,
         id: &str,
         until: i64,
-        (at, percent, outcome): (i64, u8, &str),
+        outcome: (i64, u8, &str),
         next: Option<i64>,
     ) -> Result<(), StoreError> {
         let settle = "UPDATE alerts SET due = $1, last_at = $2, last_percent = $3, last_outcome = $4 \
              WHERE id = $5 AND due = $6";
-        sqlx::query(settle)
+        self.end_attempt(settle, id, until, outcome, next).await
+    }
+
+    /// Gives an attempt back that could not be made, until `next`: it does not count.
+    pub async fn postpone_alert(
+        &self,
+        id: &str,
+        until: i64,
+        outcome: (i64, u8, &str),
+        next: i64,
+    ) -> Result<(), StoreError> {
+        let postpone = "UPDATE alerts SET due = $1, last_at = $2, last_percent = $3, last_outcome = $4, \
+             attempts = attempts - 1 WHERE id = $5 AND due = $6";
+        self.end_attempt(postpone, id, until, outcome, Some(next))
+            .await
+    }
+
+    async fn end_attempt(
+        &self,
+        end: &'static str,
+        id: &str,
+        until: i64,
+        (at, percent, outcome): (i64, u8, &str),
+        next: Option<i64>,
+    ) -> Result<(), StoreError> {
+        sqlx::query(end)
             .bind(next)
             .bind(at)
             .bind(i64::from(percent))
             .bind(outcome.to_owned())
+            .bind(id.to_owned())
+            .bind(until)
+            .execute(&self.pool)
+            .await?;
+        Ok(())
+    }
+
+    /// Gives up a message that cannot be read, and whose attempt ends at `until`.
+    pub async fn give_up_alert(&self, id: &str, until: i64) -> Result<(), StoreError> {
+        sqlx::query("UPDATE alerts SET due = NULL WHERE id = $1 AND due = $2")
             .bind(id.to_owned())
             .bind(until)
             .execute(&self.pool)

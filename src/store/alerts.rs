@@ -53,7 +53,10 @@ pub struct StoredAlert {
     pub proven_email: Option<String>,
     pub secret: Option<String>,
     pub language: String,
+    /// Who has said where it goes.
     pub made_by: String,
+    /// Whether that person may still do so; always, if it was no person.
+    pub is_allowed: bool,
     pub created: i64,
     /// The last message, which waits if `due` is there.
     pub message: Option<String>,
@@ -97,7 +100,11 @@ pub struct AlertRecipient {
 const COLUMNS: &str = "SELECT alerts.id, alerts.key_id, alerts.account, owner.name, keys.name, percents, alerts.person, \
      alerts.email, webhook, people.handle, (SELECT people.email FROM memberships WHERE memberships.account = owner.id \
      AND memberships.person = people.id AND people.verified IS NOT NULL AND people.disabled IS NULL), secret, language, \
-     alerts.made_by, alerts.created, message, due, attempts, last_at, last_percent, last_outcome \
+     alerts.made_by, alerts.created, message, due, attempts, last_at, last_percent, last_outcome, \
+     (SELECT COUNT(*) FROM people maker LEFT JOIN memberships ON memberships.person = maker.id \
+     AND memberships.account = owner.id WHERE maker.handle = alerts.made_by AND NOT (maker.disabled IS NULL \
+     AND (maker.role = 'admin' OR maker.role = 'member' AND COALESCE(memberships.role, '') IN \
+     ('owner', CASE WHEN alerts.key_id IS NULL THEN 'owner' ELSE 'member' END)))) \
      FROM alerts LEFT JOIN keys ON keys.id = alerts.key_id \
      JOIN accounts owner ON owner.id = COALESCE(alerts.account, keys.account) \
      LEFT JOIN people ON people.id = alerts.person";
@@ -186,7 +193,7 @@ impl Store {
         people.collect()
     }
 
-    /// Changes an alert; `None`: unchanged. With another target comes another secret, or none.
+    /// Changes an alert; `None`: unchanged. With another target comes another secret, or none, and who answers for it.
     pub async fn change_alert(
         &self,
         id: &str,
@@ -204,12 +211,13 @@ impl Store {
         }
         if let Some((target, secret)) = target {
             let (person, email, webhook) = target.columns();
-            let put = "UPDATE alerts SET person = $1, email = $2, webhook = $3, secret = $4 WHERE id = $5";
+            let put = "UPDATE alerts SET person = $1, email = $2, webhook = $3, secret = $4, made_by = $5 WHERE id = $6";
             sqlx::query(put)
                 .bind(person)
                 .bind(email)
                 .bind(webhook)
                 .bind(secret.map(str::to_owned))
+                .bind(entry.actor.clone())
                 .bind(id.to_owned())
                 .execute(&mut *transaction)
                 .await?;
@@ -292,6 +300,7 @@ impl StoredAlert {
         let percents: String = row.try_get(5)?;
         let (at, percent): (Option<i64>, Option<i64>) = (row.try_get(18)?, row.try_get(19)?);
         let outcome: Option<String> = row.try_get(20)?;
+        let refused: i64 = row.try_get(21)?;
         let last = at.zip(outcome).map(|(at, outcome)| AlertOutcome {
             at,
             percent: percent.and_then(|percent| u8::try_from(percent).ok()),
@@ -309,6 +318,7 @@ impl StoredAlert {
             secret: row.try_get(11)?,
             language: row.try_get(12)?,
             made_by: row.try_get(13)?,
+            is_allowed: refused == 0,
             created: row.try_get(14)?,
             message: row.try_get(15)?,
             due: row.try_get(16)?,

@@ -11,17 +11,18 @@ use tokio::time::{Instant, sleep};
 use super::event::AlertEvent;
 use super::sender::send_alert;
 use crate::console::actor::now;
-use crate::console::state::Console;
+use crate::console::alert_failure::AlertFailure;
+use crate::console::state::{ALERT_INTERVAL, Console};
 use crate::metrics::Metrics;
 use crate::store::{
-    AlertFilter, AlertTarget, DueAlert, FiredThreshold, StoreError, StoredAlert, WatchedAlert,
+    AlertFilter, AlertTarget, FiredThreshold, Store, StoreError, StoredAlert, WatchedAlert,
 };
 
 /// Pause between two looks.
 const INTERVAL: Duration = Duration::from_secs(2);
-/// The same where there is no alert: another gateway may have made one.
+/// The same where there is no alert: another gateway may have made one. No pause is longer.
 const IDLE_INTERVAL: Duration = Duration::from_secs(60);
-/// A look takes no more than this part of the time, however many alerts there are.
+/// A look takes no more than this part of the time, unless the pause were too long then.
 const SHARE: u32 = 100;
 /// Messages that are sent at once.
 const AT_ONCE: usize = 8;
@@ -38,14 +39,15 @@ pub async fn watch_alerts(console: Arc<Console>, metrics: Arc<Metrics>) {
     let mut is_well = false;
     let mut pause = INTERVAL;
     loop {
+        sleep(INTERVAL).await;
         tokio::select! {
-            () = sleep(pause) => {}
+            () = sleep(pause.saturating_sub(INTERVAL)) => {}
             () = console.alerts_changed.notified() => {}
         }
         let began = Instant::now();
         let looked = look(&console, &metrics, &places).await;
         pause = match looked {
-            Ok(true) => INTERVAL.max(began.elapsed() * SHARE),
+            Ok(true) => (began.elapsed() * SHARE).clamp(INTERVAL, IDLE_INTERVAL),
             Ok(false) => IDLE_INTERVAL,
             Err(_) => INTERVAL,
         };
@@ -134,13 +136,13 @@ async fn deliver(
             break;
         };
         let until = now() + CLAIMED_FOR;
-        if !console.store.claim_alert(&due, until).await? {
+        let Some(claimed) = console.store.claim_alert(&due, until).await? else {
             continue;
-        }
+        };
         let (console, metrics) = (console.clone(), metrics.clone());
         tokio::spawn(async move {
             let _place = place;
-            if let Err(error) = attempt(&console, &metrics, &due, until).await {
+            if let Err(error) = attempt(&console, &metrics, &due.id, until, claimed).await {
                 log::error!("alert {}: {error}", due.id);
             }
         });
@@ -152,46 +154,64 @@ async fn deliver(
 async fn attempt(
     console: &Console,
     metrics: &Metrics,
-    due: &DueAlert,
+    id: &str,
     until: i64,
+    (body, attempts): (String, i64),
 ) -> Result<(), StoreError> {
-    let alerts = console.store.alerts(AlertFilter::One(&due.id)).await?;
-    let Some(alert) = alerts.into_iter().next() else {
-        return Ok(());
+    let store = &console.store;
+    let (alert, event) = match read(store, id, &body).await {
+        Ok(Some(read)) => read,
+        Ok(None) => return store.give_up_alert(id, until).await,
+        Err(error @ StoreError::Corrupt(_)) => {
+            store.give_up_alert(id, until).await?;
+            return Err(error);
+        }
+        Err(error) => return Err(error),
     };
-    let body = alert.message.clone().unwrap_or_default();
-    let event: AlertEvent =
-        serde_json::from_str(&body).map_err(|_| StoreError::Corrupt("message of an alert"))?;
     let sent = send_alert(console, &alert, &event, &body).await;
-    let pause = usize::try_from(alert.attempts - 1).ok();
+    let channel = channel(&alert);
+    let percent = event.percent.unwrap_or_default();
+    if let Err(failure @ AlertFailure::TooMany) = sent {
+        log::warn!("alert {id}: {channel}: {failure}; it waits");
+        let (at, word) = (now(), failure.to_string());
+        let next = at + i64::try_from(ALERT_INTERVAL.as_millis()).unwrap_or(CLAIMED_FOR);
+        let outcome = (at, percent, word.as_str());
+        return store.postpone_alert(id, until, outcome, next).await;
+    }
+    let pause = usize::try_from(attempts - 1).ok();
     let pause = pause.and_then(|attempt| PAUSES.get(attempt));
     let next = match (&sent, pause) {
         (Err(_), Some(pause)) => Some(now() + pause),
         _ => None,
     };
-    let channel = channel(&alert);
     match (&sent, next) {
-        (Ok(()), _) => log::info!("alert {}: told by {channel}", alert.id),
+        (Ok(()), _) => log::info!("alert {id}: told by {channel}"),
         (Err(failure), Some(_)) => {
-            log::warn!(
-                "alert {}: {channel}: {failure}; it is tried again",
-                alert.id
-            );
+            log::warn!("alert {id}: {channel}: {failure}; it is tried again");
         }
-        (Err(failure), None) => {
-            log::error!("alert {}: {channel}: not sent: {failure}", alert.id);
-        }
+        (Err(failure), None) => log::error!("alert {id}: {channel}: not sent: {failure}"),
     }
     if next.is_none() {
         metrics.count_alert(channel, sent.is_ok());
     }
     let outcome = sent.map_or_else(|failure| failure.to_string(), |()| "sent".to_owned());
-    let percent = event.percent.unwrap_or_default();
     let outcome = (now(), percent, outcome.as_str());
-    console
-        .store
-        .settle_alert(&alert.id, until, outcome, next)
-        .await
+    store.settle_alert(id, until, outcome, next).await
+}
+
+/// The alert of a message, and what the message tells; `None`: the alert is no more.
+async fn read(
+    store: &Store,
+    id: &str,
+    body: &str,
+) -> Result<Option<(StoredAlert, AlertEvent)>, StoreError> {
+    let alerts = store.alerts(AlertFilter::One(id)).await?;
+    let Some(alert) = alerts.into_iter().next() else {
+        return Ok(None);
+    };
+    let event = serde_json::from_str(body);
+    let event = event.map_err(|_| StoreError::Corrupt("message of an alert"))?;
+    Ok(Some((alert, event)))
 }
 
 /// The value of the `channel` label.

@@ -19,7 +19,7 @@ use crate::console::operations::{alerts, keys};
 use crate::console::watch_alerts;
 use crate::console::webhook::WebhookClient;
 use crate::metrics::Metrics;
-use crate::store::AuditFilter;
+use crate::store::{AuditFilter, MembershipChange};
 
 pub fn of_key(id: String) -> AlertsInput {
     AlertsInput {
@@ -379,4 +379,39 @@ async fn a_test_message_tells_why_it_did_not_arrive() {
     }
     let again = alerts::test_alert(&call, &shown[0].id);
     assert_eq!(word(again.await), "too_many_attempts");
+}
+
+#[tokio::test]
+async fn the_webhook_of_somebody_who_has_left_is_told_nothing() {
+    let mut scene = Scene::new("{}").await;
+    let console = Arc::get_mut(&mut scene.console).expect("the only one");
+    console.webhooks = WebhookClient::to_anywhere();
+    let receiver = Arc::new(Receiver::default());
+    let base = receiver.start().await;
+    let others = [("member", MembershipRole::Member)];
+    let team = scene.team("other", &others).await;
+    let (owner, member) = (scene.call("other").await, scene.call("member").await);
+    let of = of_key(scene.key(&team).await);
+    let target = webhook(&format!("{base}/hook"));
+    let made = alerts::create_alert(&member, &of, None, &target).await;
+    let id = made.expect("an alert").alert.id;
+    let test = async || {
+        let tested = alerts::test_alert(&owner, &id).await;
+        tested.expect("an outcome").reason
+    };
+    assert_eq!(test().await, None);
+    let (store, entry) = (&scene.console.store, AuditEntry::default());
+    let account = store.account(&team).await.expect("an answer");
+    let account = account.expect("the team");
+    let person = scene.person("member").await.id;
+    let removal = MembershipChange::Removal;
+    let removed = store.change_member(&account, &person, removal, false, &entry);
+    removed.await.expect("removed");
+    assert_eq!(test().await.as_deref(), Some("no_recipient"));
+    receiver.until(1).await;
+    // Somebody else answers for it.
+    let changed = alerts::change_alert(&owner, &id, None, Some(&target)).await;
+    assert_eq!(changed.expect("changed").alert.made_by, "other");
+    assert_eq!(test().await, None);
+    receiver.until(2).await;
 }
