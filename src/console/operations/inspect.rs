@@ -18,7 +18,7 @@ use crate::store::{MembershipRole, PersonRole};
 pub async fn start_inspection(call: &ConsoleCall, key: &str) -> Result<InspectionView, Refusal> {
     let key = inspected_key(call, key).await?;
     let runtime = runtime(call)?;
-    let running = runtime.state.inspector.of_key(&key.id);
+    let running = of_owner(&runtime.state.inspector, &key);
     if let Some(running) = running.filter(|inspection| inspection.is_running()) {
         return Ok(view(call, &running));
     }
@@ -37,7 +37,9 @@ pub async fn start_inspection(call: &ConsoleCall, key: &str) -> Result<Inspectio
 /// Ends the inspection of a key. What it has captured can be seen for a while.
 pub async fn end_inspection(call: &ConsoleCall, key: &str) -> Result<(), Refusal> {
     let key = inspected_key(call, key).await?;
-    let ended = inspector(call)?.end(&key.id).ok_or(Refusal::NotFound)?;
+    let inspector = inspector(call)?;
+    of_owner(inspector, &key).ok_or(Refusal::NotFound)?;
+    let ended = inspector.end(&key.id).ok_or(Refusal::NotFound)?;
     let change = format!("{} requests captured", ended.captures().len());
     let entry = call.audit("inspection.end", &key.name, change);
     Ok(call.console.store.append_audit(&entry).await?)
@@ -49,7 +51,7 @@ pub async fn find_inspection(
     key: &str,
 ) -> Result<Option<InspectionView>, Refusal> {
     let key = inspected_key(call, key).await?;
-    let inspection = inspector(call)?.of_key(&key.id);
+    let inspection = of_owner(inspector(call)?, &key);
     Ok(inspection.map(|inspection| view(call, &inspection)))
 }
 
@@ -96,6 +98,12 @@ async fn visible(call: &ConsoleCall, id: &str) -> Result<Arc<Inspection>, Refusa
         Err(Refusal::Forbidden) => Err(Refusal::NotFound),
         Err(refusal) => Err(refusal),
     }
+}
+
+/// The last inspection of a key by the account that has it now: what was captured belongs to who owned the key then.
+fn of_owner(inspector: &Inspector, key: &InspectedKey) -> Option<Arc<Inspection>> {
+    let last = inspector.of_key(&key.id);
+    last.filter(|inspection| inspection.key.account == key.account)
 }
 
 fn view(call: &ConsoleCall, inspection: &Inspection) -> InspectionView {

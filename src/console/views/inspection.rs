@@ -194,7 +194,7 @@ pub struct MessageView {
     pub body: String,
     /// How many bytes the body had.
     pub size: u64,
-    /// The body is longer than what is here.
+    /// Not all of it is here.
     pub cut: bool,
 }
 

@@ -132,9 +132,14 @@ fn decode_named_schemas<'a>(
         return Json::Object(named);
     }
     let names: Vec<String> = named.keys().map(str::to_owned).collect();
-    for name in names {
-        if let Some(schema) = named.get_mut(&name) {
-            let path = Path::Key(path, &name);
+    for (at, name) in names.iter().enumerate() {
+        let path = Path::Key(path, name);
+        // Only the first schema of a name is found. Converted again for each other one, it would take twice as long at each level.
+        if names[..at].contains(name) {
+            if losses.has_room() {
+                losses.approximated(FieldLocation::Path(path.to_string().into()));
+            }
+        } else if let Some(schema) = named.get_mut(name) {
             *schema = to_json_schema(std::mem::take(schema), &path, losses);
         }
     }
@@ -172,5 +177,31 @@ fn allow_null(keywords: &mut [(&str, Json<'_>)]) {
         }
         (_, Json::Array(names)) if !names.contains(&"null".into()) => names.push("null".into()),
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::decode_json;
+
+    #[test]
+    fn a_name_that_stands_twice_is_converted_once() {
+        const DEPTH: usize = 40;
+        let text = (0..DEPTH).fold("{}".to_owned(), |below, _| {
+            let named = format!(r#"{{"\u0062":{{}},"a":{below},"a":{{}}}}"#);
+            format!(r#"{{"type":"OBJECT","properties":{named}}}"#)
+        });
+        let schema: Json<'_> = decode_json(&text).expect("a schema");
+        let mut losses = Losses::default();
+        let decoded = to_json_schema(schema, &Path::Root, &mut losses);
+        assert_eq!(losses.0.len(), DEPTH, "the second one of each");
+        let mut schema = &decoded;
+        for _ in 0..DEPTH {
+            let keywords = schema.as_object().expect("a schema");
+            assert_eq!(keywords.get("type"), Some(&"object".into()));
+            let named = keywords.get("properties").and_then(|it| it.as_object());
+            schema = named.and_then(|named| named.get("a")).expect("the first");
+        }
     }
 }

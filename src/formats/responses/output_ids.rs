@@ -91,7 +91,7 @@ impl<'a> OutputIds<'a> {
 
     /// Notes the ids that have not come before, at the end of a stream: some upstreams do not announce their items.
     pub(super) fn note_missing(mut self, observer: &mut ResponseObserver) {
-        if self.items.iter().eq(observer.item_ids()) {
+        if self.containers.is_empty() && self.items.iter().eq(observer.item_ids()) {
             return;
         }
         let noted: HashSet<&str> = observer.item_ids().collect();
@@ -135,5 +135,16 @@ mod tests {
         let mut observer = ResponseObserver::default();
         ids.note(&mut observer);
         assert!(observer.item_ids().any(|id| id == "b"));
+    }
+
+    #[test]
+    fn containers_are_noted_at_the_end_where_all_items_were_announced() {
+        let output = r#"[{"type":"code_interpreter_call","id":"ci_1","container_id":"a"}]"#;
+        let ids: OutputIds<'_> = decode_json(output).expect("a list");
+        let mut observer = ResponseObserver::default();
+        observer.observe_item("ci_1");
+        ids.note_missing(&mut observer);
+        assert!(observer.item_ids().eq(["ci_1", "a"]));
+        assert!(observer.has_resources());
     }
 }

@@ -4,10 +4,12 @@ use serde::Serialize;
 
 use super::hosted_tools::{self, CodeInterpreterContainer, WebSearchSettings};
 use super::image_generation::{self, ImageGenerationSettings};
-use super::namespaces::qualified_name;
+use super::namespaces::{check_length, qualified_name};
 use crate::formats::output_schema::is_strict;
 use crate::json::{Fields, Path};
-use crate::model::{ApiError, FieldLocation, HostedTool, Json, Losses, Request, Tool, ToolKind};
+use crate::model::{
+    ApiError, FieldLocation, HostedTool, Json, Losses, Request, Text, Tool, ToolKind,
+};
 
 /// Decodes the `tools` array of a request.
 pub(super) fn decode<'a>(
@@ -42,6 +44,7 @@ fn decode_tool<'a>(
         ("namespace", None) => {
             let name = fields.text("name")?;
             let name = fields.need("name", name)?;
+            check_length(&name, &Path::Key(&fields.path, "name"))?;
             fields.each("tools", |_, node| {
                 node.fields(|fields| decode_tool(at, Some(&name), fields, request, losses))
             })?;
@@ -116,19 +119,32 @@ pub(super) fn encode<'r>(request: &'r Request<'_>, losses: &mut Losses) -> Vec<R
     tools
 }
 
+/// Decodes the name of a function or a custom tool, qualified by its namespace.
+fn decode_name<'a>(
+    namespace: Option<&str>,
+    fields: &mut Fields<'a, '_>,
+) -> Result<Text<'a>, ApiError> {
+    let name = fields.text("name")?;
+    let name = fields.need("name", name)?;
+    if namespace.is_some() {
+        check_length(&name, &Path::Key(&fields.path, "name"))?;
+    }
+    Ok(qualified_name(namespace, name))
+}
+
 /// Decodes a tool of type `function`.
 fn decode_function<'a>(
     at: u32,
     namespace: Option<&str>,
     fields: &mut Fields<'a, '_>,
 ) -> Result<Tool<'a>, ApiError> {
-    let name = fields.text("name")?;
+    let name = decode_name(namespace, fields)?;
     let schema = fields.take("parameters");
     if !matches!(schema, None | Some(Json::Object(_))) {
         return Err(Path::Key(&fields.path, "parameters").wrong("an object"));
     }
     Ok(Tool {
-        name: qualified_name(namespace, fields.need("name", name)?),
+        name,
         description: fields.text("description")?,
         schema,
         strict: fields.bool("strict")?,
@@ -194,13 +210,13 @@ fn decode_custom<'a>(
     fields: &mut Fields<'a, '_>,
     losses: &mut Losses,
 ) -> Result<Tool<'a>, ApiError> {
-    let name = fields.text("name")?;
+    let name = decode_name(namespace, fields)?;
     let grammar = match fields.node("format") {
         Some(format) => format.fields(|format| decode_grammar(format, losses))?,
         None => None,
     };
     Ok(Tool {
-        name: qualified_name(namespace, fields.need("name", name)?),
+        name,
         description: fields.text("description")?,
         schema: grammar,
         strict: None,

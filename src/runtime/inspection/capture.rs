@@ -187,6 +187,18 @@ impl Capture {
         self.state().request.outcome.is_some()
     }
 
+    /// How much of the memory it has.
+    pub(super) fn bytes(&self) -> usize {
+        let state = self.state();
+        let request = &state.request;
+        let of_client = [&request.client_request, &request.client_response];
+        let attempts = request.attempts.iter();
+        let of_upstreams = attempts.flat_map(|attempt| [&attempt.request, &attempt.response]);
+        let messages = of_client.into_iter().chain(of_upstreams).flatten();
+        let messages: usize = messages.map(|message| message.share.bytes()).sum();
+        messages + state.timeline.bytes()
+    }
+
     /// Adds what has become known, and tells who waits for it.
     pub fn update(&self, change: impl FnOnce(&mut CapturedRequest)) {
         {

@@ -10,8 +10,9 @@ pub use capture::{
 pub use memory::CaptureShare;
 
 use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
@@ -196,6 +197,12 @@ impl Inspection {
         }
     }
 
+    /// Whether it has any of the memory of captures.
+    fn holds_memory(&self) -> bool {
+        let progress = self.progress();
+        progress.captures.iter().any(|capture| capture.bytes() > 0)
+    }
+
     /// Nothing of it changes any more.
     fn has_ended(&self) -> bool {
         let progress = self.progress();
@@ -219,6 +226,8 @@ impl Inspection {
 pub struct Inspector {
     inspections: Mutex<Vec<Arc<Inspection>>>,
     memory: Arc<CaptureMemory>,
+    /// The part of each account, for as long as a capture has it: that may be one of a forgotten inspection.
+    by_account: Mutex<HashMap<String, Weak<CaptureMemory>>>,
 }
 
 impl Default for Inspector {
@@ -226,6 +235,7 @@ impl Default for Inspector {
         Inspector {
             inspections: Mutex::default(),
             memory: Arc::new(CaptureMemory::new(MEMORY_LIMIT)),
+            by_account: Mutex::default(),
         }
     }
 }
@@ -261,15 +271,12 @@ impl Inspector {
         switch: Arc<InspectionSwitch>,
     ) -> Arc<Inspection> {
         self.make_room(inspections);
-        let mut others = inspections.iter();
-        let of_account = others.find(|other| other.key.account == key.account);
-        let of_account = of_account.map(|other| other.memory.clone());
         let inspection = Arc::new(Inspection {
             id: uuid::Uuid::new_v4().simple().to_string(),
             started: Timestamp::now(),
             began: Instant::now(),
             switch: switch.clone(),
-            memory: of_account.unwrap_or_else(|| Arc::new(self.memory.of_account())),
+            memory: self.memory_of(&key.account),
             progress: Mutex::default(),
             changes: watch::Sender::default(),
             scope,
@@ -280,17 +287,34 @@ impl Inspector {
         inspection
     }
 
+    /// The part of the memory that an account has: the same for as long as anything is left in it.
+    fn memory_of(&self, account: &str) -> Arc<CaptureMemory> {
+        let by_account = self.by_account.lock();
+        let mut by_account = by_account.unwrap_or_else(PoisonError::into_inner);
+        by_account.retain(|_, memory| memory.strong_count() > 0);
+        if let Some(memory) = by_account.get(account).and_then(Weak::upgrade) {
+            return memory;
+        }
+        let memory = Arc::new(self.memory.of_account());
+        by_account.insert(account.to_owned(), Arc::downgrade(&memory));
+        memory
+    }
+
     /// Forgets inspections that are over, the oldest of the account that has most memory first, until another account can have
-    /// its part.
+    /// its part, or until nothing comes of it: somebody may be looking at the captures.
     fn make_room(&self, inspections: &mut Vec<Arc<Inspection>>) {
         while self.memory.is_scarce() {
             let all = inspections.iter().enumerate();
-            let over = all.filter(|(_, other)| other.has_ended());
+            let over = all.filter(|(_, other)| other.has_ended() && other.holds_memory());
             let Some((at, _)) = over.max_by_key(|(at, other)| (other.memory.used(), Reverse(*at)))
             else {
                 return;
             };
+            let before = self.memory.used();
             inspections.remove(at).end();
+            if self.memory.used() >= before {
+                return;
+            }
         }
     }
 

@@ -137,6 +137,59 @@ fn the_oldest_of_who_has_most_makes_room_for_others() {
 }
 
 #[test]
+fn a_forgotten_inspection_leaves_no_second_part_to_its_account() {
+    let inspector = Inspector::default();
+    let start = || inspector.start(key("one"), Arc::default());
+    let (_, held, taken) = capture_much(&start());
+    assert_eq!(taken, MEMORY_LIMIT / 4);
+    let again = start();
+    assert_eq!(capture_much(&again).2, 0, "the first one is under way");
+    drop(held);
+    assert_eq!(capture_much(&again).2, MEMORY_LIMIT / 4);
+    inspector.end("one");
+    drop(again);
+    inspector.inspections.lock().expect("no panic").clear();
+    inspector.memory_of("bob");
+    let by_account = inspector.by_account.lock().expect("no panic");
+    assert!(!by_account.contains_key("ada"), "nothing is left of it");
+}
+
+#[test]
+fn nobody_is_forgotten_where_that_frees_nothing() {
+    let inspector = Inspector::default();
+    let start = |account: &str, kept: usize| {
+        let key = InspectedKey {
+            account: account.to_owned(),
+            ..key(account)
+        };
+        let inspection = inspector.start(key, Arc::default());
+        let capture = inspection.switch.begin("req_1").expect("it is inspected");
+        let mut share = capture.share();
+        share.take(kept);
+        let message = CapturedMessage {
+            head: String::new(),
+            body: String::new(),
+            size: 0,
+            is_cut: false,
+            share,
+        };
+        capture.update(|request| {
+            request.client_request = Some(Arc::new(message));
+            request.outcome = Some(CaptureOutcome::default());
+        });
+        inspector.end(account);
+        (inspection.id.clone(), capture)
+    };
+    let (empty, _) = start("empty", 0);
+    // Somebody is looking at what each of these has.
+    let seen = ["a", "b", "c", "d"].map(|account| start(account, MEMORY_LIMIT));
+    inspector.start(key("one"), Arc::default());
+    assert!(inspector.find(&empty).is_some(), "it has nothing");
+    let kept = seen.iter().filter(|(id, _)| inspector.find(id).is_some());
+    assert_eq!(kept.count(), 3, "one was tried");
+}
+
+#[test]
 fn a_timeline_takes_memory() {
     let inspector = Inspector::default();
     let inspection = inspector.start(key("one"), Arc::default());

@@ -6,7 +6,7 @@ use super::{Scene, input, word};
 use crate::config::Reset;
 use crate::console::actor::{Actor, now};
 use crate::console::operations::people::PersonEdit;
-use crate::console::operations::{invitations, keys, people, second_factor, session};
+use crate::console::operations::{inspect, invitations, keys, people, second_factor, session};
 use crate::console::refusal::{InputProblem, Refusal};
 use crate::model::Money;
 use crate::store::{KeyChange, PersonRole};
@@ -263,4 +263,35 @@ async fn failed_sign_ins_are_slowed_down() {
         word(session::sign_in(&call, "nobody", "a wrong password").await),
         "wrong_login"
     );
+}
+
+#[tokio::test]
+async fn who_gets_a_key_does_not_get_its_inspection() {
+    let scene = Scene::new("{}").await;
+    let (key, inspection) = scene.inspection("member").await;
+    let (member, other) = (scene.call("member").await, scene.call("other").await);
+    let found = inspect::find_inspection(&member, &key).await;
+    let found = found.expect("an answer").map(|found| found.id);
+    assert_eq!(found.as_deref(), Some(&*inspection));
+    let store = &scene.console.store;
+    let stored = store.key_by_id(&key).await.expect("an answer");
+    let moved = KeyChange {
+        account: Some("other".to_owned()),
+        ..KeyChange::default()
+    };
+    let name = stored.expect("the key").settings.name;
+    store.change_key(&name, &moved).await.expect("it moves");
+    let found = inspect::find_inspection(&other, &key).await;
+    assert!(found.expect("an answer").is_none());
+    let ended = inspect::end_inspection(&other, &key).await;
+    assert_eq!(word(ended), "not_found");
+    let started = inspect::start_inspection(&other, &key).await;
+    let started = started.expect("an inspection");
+    assert_eq!((&*started.account, started.left), ("other", 20));
+    let inspector = &scene.console.runtime.as_ref().expect("it").state.inspector;
+    assert!(inspector.find(&inspection).is_none(), "it is replaced");
+    let again = inspect::start_inspection(&other, &key).await;
+    assert_eq!(again.expect("the same").id, started.id);
+    let ended = inspect::end_inspection(&other, &key).await;
+    assert_eq!(word(ended), "ok");
 }
