@@ -348,6 +348,10 @@ async fn run(options: &Options) -> Result<()> {
         let store = Store::open(&settings(url)?).await?;
         let receipts = Receipts::new(rows)?;
         receipts.fill(url).await?;
+        let begin = Instant::now();
+        let days = store.sum_up_days(Timestamp::now()).await?;
+        let took = begin.elapsed().as_millis();
+        println!("\n{name}: {days} days added up in {took} ms, once for each day");
         report(name, rows, &measure_store(&store, &receipts).await?);
     }
     Ok(())

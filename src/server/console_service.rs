@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 use pingora::server::ShutdownWatch;
 use pingora::services::background::BackgroundService;
 use tokio_rustls::TlsAcceptor;
@@ -21,6 +22,9 @@ use crate::store::Store;
 const STORE_CONNECTIONS: u32 = 4;
 /// How often old captures are looked for.
 const FORGET_INTERVAL: Duration = Duration::from_secs(30);
+/// How often days are added up; after a failure, sooner.
+const SUM_INTERVAL: Duration = Duration::from_secs(3600);
+const SUM_RETRY: Duration = Duration::from_secs(10);
 
 pub(super) struct ConsoleService {
     pub(super) console: ConsoleConfig,
@@ -54,16 +58,36 @@ impl BackgroundService for ConsoleService {
                 return;
             }
         };
-        let console = Console::new(store, self.console.clone(), Some(self.runtime.clone()));
+        let console = Console::new(
+            store.clone(),
+            self.console.clone(),
+            Some(self.runtime.clone()),
+        );
         let console = console.with_gateway(self.gateway.clone());
         let console = Arc::new(console);
         tokio::spawn(console::watch_alerts(console.clone(), self.metrics.clone()));
+        tokio::spawn(sum_up_days(store.clone()));
         let router = console::router(console);
         tokio::spawn(forget_captures(self.runtime.clone()));
         let most = self.max_connections;
         let web = WebService::new("console", listener, router, self.timeouts, most);
         let web = web.with_tls(self.tls.clone());
         web.start(shutdown).await;
+    }
+}
+
+/// Adds up the usage of days that are over, for the charts.
+async fn sum_up_days(store: Store) {
+    loop {
+        let pause = match store.sum_up_days(Timestamp::now()).await {
+            Ok(_) => SUM_INTERVAL,
+            Err(error) => {
+                // At the start, the gateway may still be making the tables.
+                log::debug!("the usage of past days cannot be added up: {error}");
+                SUM_RETRY
+            }
+        };
+        tokio::time::sleep(pause).await;
     }
 }
 

@@ -10,7 +10,7 @@ use super::database::{DatabaseKind, Store};
 use super::error::StoreError;
 
 /// The migrations; each leads from the version of its index to the next.
-const STEPS: [&str; 14] = [
+const STEPS: [&str; 15] = [
     include_str!("migrations/0001.sql"),
     include_str!("migrations/0002.sql"),
     include_str!("migrations/0003.sql"),
@@ -25,6 +25,7 @@ const STEPS: [&str; 14] = [
     include_str!("migrations/0012.sql"),
     include_str!("migrations/0013.sql"),
     include_str!("migrations/0014.sql"),
+    include_str!("migrations/0015.sql"),
 ];
 
 impl Store {

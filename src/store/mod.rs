@@ -31,6 +31,7 @@ mod second_factors;
 mod secrets;
 mod sessions;
 mod spending;
+mod summed_days;
 mod tasks;
 mod team_invitations;
 mod usage_report;

@@ -1,13 +1,14 @@
 //! Records usage: a row for each record, and the sums of days and of spending, each record once.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use super::database::{Store, WriteTransaction, to_column};
+use super::database::{Store, WriteTransaction};
 use super::error::StoreError;
 use super::leases::shrink;
 use super::owners::owner_of_name;
 use super::spending::{Periods, raise};
+use super::summed_days;
 use super::usage_rows::{self, text};
 use super::usage_sums::UsageSum;
 use crate::model::{Money, UsageRecord};
@@ -73,6 +74,10 @@ impl Store {
             }
         }
         let mut spent: BTreeMap<(i64, &str), (Money, Money)> = BTreeMap::new();
+        let days: BTreeSet<i64> = sums.keys().map(|(day, ..)| *day).collect();
+        for day in days {
+            summed_days::forget(transaction, day.saturating_mul(DAY)).await?;
+        }
         for ((day, id, key, model), added) in &sums {
             add_to_daily(transaction, *day, key, model, added.sum).await?;
             let (all, own) = spent.entry((*day, id)).or_default();
@@ -117,20 +122,10 @@ async fn add_to_daily(
          estimated = excluded.estimated, input = excluded.input, cached = excluded.cached, \
          cache_written = excluded.cache_written, output = excluded.output, thinking = excluded.thinking, \
          images = excluded.images, cost = excluded.cost";
-    sqlx::query(put)
+    let put = sqlx::query(put)
         .bind(day)
         .bind(key.to_owned())
-        .bind(model.to_owned())
-        .bind(to_column(sum.requests))
-        .bind(to_column(sum.estimated))
-        .bind(to_column(sum.input))
-        .bind(to_column(sum.cached))
-        .bind(to_column(sum.cache_written))
-        .bind(to_column(sum.output))
-        .bind(to_column(sum.thinking))
-        .bind(to_column(sum.images))
-        .bind(sum.cost.to_string())
-        .execute(&mut **transaction)
-        .await?;
+        .bind(model.to_owned());
+    sum.bind(put).execute(&mut **transaction).await?;
     Ok(())
 }

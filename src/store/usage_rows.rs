@@ -106,7 +106,12 @@ impl Statements {
 
 /// The placeholders of rows, behind `before` others. SQLite treats `$1` as a name and searches all names for each, which
 /// would be most of the work.
-fn placeholders(kind: DatabaseKind, before: usize, rows: usize, columns: usize) -> String {
+pub(super) fn placeholders(
+    kind: DatabaseKind,
+    before: usize,
+    rows: usize,
+    columns: usize,
+) -> String {
     let mut placeholders = String::with_capacity(rows * columns * 6);
     for number in 0..rows * columns {
         placeholders.push_str(match number % columns {

@@ -18,6 +18,8 @@ use omniglot::config;
 use omniglot::model::Money;
 use omniglot::store::Store;
 use omniglot_test_support::Database;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use sqlx::{AnyConnection, Connection as _};
 
 /// A store of one test, with a folder for the journal in front of it.
 pub struct TestStore {
@@ -52,6 +54,19 @@ impl TestStore {
 
     pub async fn open(&self) -> Store {
         Store::open(&self.settings).await.expect("it opens")
+    }
+
+    /// Connects beside the store, once it is open.
+    pub async fn connect(&self) -> AnyConnection {
+        let address = match self.address.strip_prefix("sqlite:") {
+            Some(path) => {
+                let path = utf8_percent_encode(path, NON_ALPHANUMERIC);
+                format!("sqlite:{path}")
+            }
+            None => self.address.clone(),
+        };
+        let connection = AnyConnection::connect(&address).await;
+        connection.expect("a connection")
     }
 }
 

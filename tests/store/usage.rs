@@ -5,6 +5,7 @@ use omniglot::model::{Money, Spending, Usage, UsageDetails, UsageRecord};
 use omniglot::store::{RequestCursor, RequestFilter, UsageFilter, UsageGrouping, UsageSum};
 use omniglot_test_support::Database;
 use rstest::rstest;
+use sqlx::Executor as _;
 
 use crate::{TestStore, money};
 
@@ -342,4 +343,81 @@ async fn requests_are_read_again_as_they_were_recorded(#[case] database: Databas
     };
     let report = store.usage_report(&of_account).await.expect("a report");
     assert_eq!(report.total.requests, 0, "it has no such key");
+}
+
+#[rstest]
+#[case::sqlite(Database::Sqlite)]
+#[ignore = "needs PostgreSQL"]
+#[case::postgresql(Database::Postgres)]
+#[tokio::test]
+async fn days_that_are_added_up_give_the_same_report(#[case] database: Database) {
+    let test_store = TestStore::new(database);
+    let store = test_store.open().await;
+    let mut records = Vec::new();
+    for day in ["2026-09-01", "2026-09-02", "2026-09-20"] {
+        for number in 0..70 {
+            let (id, noon) = (format!("{day}-{number}"), format!("{day}T12:00:00Z"));
+            let key = format!("key-{}", number % 60);
+            records.push(UsageRecord {
+                model: format!("model-{}", number % 3).into(),
+                ..receipt(&id, &noon, &key, "0.000000001")
+            });
+        }
+    }
+    records[0].usage.input = 1 << 50;
+    records[1].cost = money("12.5");
+    store.record(&records).await.expect("recorded");
+    let filter = UsageFilter {
+        from: "2026-09-01".parse().expect("a day"),
+        until: "2026-09-30".parse().expect("a day"),
+        account: None,
+        key: None,
+        model: None,
+    };
+    let before = store.usage_report(&filter).await.expect("a report");
+    assert_eq!(before.total.requests, 210);
+    assert_eq!(before.total.cost, money("12.500000209"));
+    assert_eq!((before.days.len(), before.models.len()), (3, 3));
+    assert_eq!(before.keys.len(), 60);
+
+    // The 20th is not over for long enough.
+    let time = at("2026-09-25T08:00:00Z");
+    assert_eq!(store.sum_up_days(time).await.expect("added up"), 2);
+    assert_eq!(store.sum_up_days(time).await.expect("added up"), 0);
+    let after = store.usage_report(&filter).await.expect("a report");
+    assert_eq!(after, before);
+
+    let late = receipt("late", "2026-09-02T23:59:59Z", "key-1", "1");
+    store.record(&[late]).await.expect("recorded");
+    let after = store.usage_report(&filter).await.expect("a report");
+    assert_eq!(after.total.cost, money("13.500000209"));
+    assert_eq!(after.days["2026-09-02"].requests, 71);
+    assert_eq!(store.sum_up_days(time).await.expect("added up"), 1);
+    let again = store.usage_report(&filter).await.expect("a report");
+    assert_eq!(again, after);
+
+    // Without its rows, a day that is added up is still there.
+    let mut connection = test_store.connect().await;
+    let delete = "DELETE FROM daily WHERE day = '2026-09-02'";
+    connection.execute(delete).await.expect("deleted");
+    let read = store.usage_report(&filter).await.expect("a report");
+    assert_eq!(read, after);
+    let one_day = UsageFilter {
+        from: "2026-09-20".parse().expect("a day"),
+        ..filter
+    };
+    let report = store.usage_report(&one_day).await.expect("a report");
+    assert_eq!(report.total.requests, 70);
+    assert_eq!(report.days.len(), 1);
+
+    // Counts that no request has are capped, and hide nothing else.
+    let absurd = ["x", "y"].map(|id| {
+        let mut record = receipt(id, "2026-09-21T12:00:00Z", id, "2");
+        record.usage.input = u64::MAX;
+        record
+    });
+    store.record(&absurd).await.expect("recorded");
+    let report = store.usage_report(&one_day).await.expect("a report");
+    assert!(report.total.input >= i64::MAX as u64);
+    assert_eq!(report.total.cost, money("4.00000007"));
 }
