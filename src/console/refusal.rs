@@ -82,6 +82,8 @@ pub enum InputProblem {
     AccountWithoutOwner,
     /// Only the account of a team can have or do this.
     TeamNeeded,
+    /// Nobody is invited to a team that is disabled.
+    TeamDisabled,
     /// A role in a team.
     TeamRole,
     /// Nobody has the username.
@@ -148,7 +150,7 @@ impl InputProblem {
             }
             InputProblem::Overlap => "overlap_seconds",
             InputProblem::Role | InputProblem::TeamRole => "role",
-            InputProblem::TeamNeeded => "account",
+            InputProblem::TeamNeeded | InputProblem::TeamDisabled => "account",
             InputProblem::PersonUnknown => "person",
             InputProblem::Day(field) => field,
             InputProblem::DayRange(_) => "from",

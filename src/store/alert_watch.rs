@@ -57,9 +57,18 @@ impl Store {
              FROM alerts LEFT JOIN keys ON keys.id = alerts.key_id \
              JOIN accounts owner ON owner.id = COALESCE(alerts.account, keys.account) WHERE keys.revoked IS NULL";
         let rows = sqlx::query(all).fetch_all(&self.pool).await?;
-        let watched = rows.iter().map(|row| decode(row, &periods));
-        let watched: Result<Vec<Option<WatchedAlert>>, StoreError> = watched.collect();
-        let mut watched: Vec<WatchedAlert> = watched?.into_iter().flatten().collect();
+        let mut watched = Vec::new();
+        for row in &rows {
+            match decode(row, &periods) {
+                Ok(alert) => watched.extend(alert),
+                // One that cannot be read does not stop the others.
+                Err(StoreError::Corrupt(what)) => {
+                    let id: String = row.try_get(0)?;
+                    log::error!("alert {id}: the store has a malformed {what}");
+                }
+                Err(error) => return Err(error),
+            }
+        }
         if watched.is_empty() {
             return Ok(watched);
         }

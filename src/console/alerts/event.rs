@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::console::mail::MailText;
 use crate::console::state::Console;
-use crate::console::texts::{Texts, fill};
+use crate::console::texts::{Texts, fill, fill_all};
 use crate::console::views::{Decimal, Moment};
 use crate::runtime::period_end;
 use crate::store::{AlertSubject, StoredAlert, WatchedAlert};
@@ -98,10 +98,10 @@ impl AlertEvent {
                 fill(words.mail_test_lead, &subject),
             ),
             Some((percent, (spent, cap))) => {
-                let title = fill(&fill(words.mail_subject, &subject), percent);
-                let lead = fill(&fill(words.mail_lead, &subject), percent);
+                let title = fill_all(words.mail_subject, &[&subject, &percent]);
+                let lead = fill_all(words.mail_lead, &[&subject, &percent]);
                 let (spent, cap) = (texts.amount(spent.0), texts.amount(cap.0));
-                let figures = fill(&fill(words.mail_figures, spent), cap);
+                let figures = fill_all(words.mail_figures, &[&spent, &cap]);
                 (
                     title,
                     format!("{lead}\n\n{figures}{}", self.reset_text(texts)),

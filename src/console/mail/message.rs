@@ -6,7 +6,7 @@ use lettre::Message;
 use lettre::message::header::{ContentType, HeaderName, HeaderValue};
 use lettre::message::{Mailbox, header};
 
-use crate::console::texts::{Texts, fill};
+use crate::console::texts::{Texts, fill, fill_all};
 
 /// The text of one message.
 pub struct MailText {
@@ -48,7 +48,7 @@ impl MailText {
     /// The link of an invitation.
     pub fn invitation(texts: &'static Texts, made_by: &str, link: &str) -> MailText {
         let mail = &texts.mail;
-        let body = fill(&fill(mail.invitation_body, made_by), link);
+        let body = fill_all(mail.invitation_body, &[&made_by, &link]);
         MailText::new("invitation", mail.invitation_subject, body)
     }
 
@@ -59,8 +59,7 @@ impl MailText {
         team: &str,
         link: &str,
     ) -> MailText {
-        let body = fill(&fill(texts.team.mail_body, made_by), team);
-        let body = fill(&body, link);
+        let body = fill_all(texts.team.mail_body, &[&made_by, &team, &link]);
         MailText::new("team invitation", texts.team.mail_subject, body)
     }
 

@@ -38,33 +38,41 @@ pub async fn change_account(
     if !account.has_owner() {
         return Err(InputProblem::AccountWithoutOwner.into());
     }
+    if edit.disabled.is_some() && !account.is_team() {
+        return Err(InputProblem::TeamNeeded.into());
+    }
+    // All fields are checked before anything changes.
+    let cap = edit.cap_of(&account)?;
     if let Some(disabled) = edit.disabled {
-        if !account.is_team() {
-            return Err(InputProblem::TeamNeeded.into());
-        }
         let entry = call.audit("account.change", name, format!("disabled {disabled}"));
         let store = &call.console.store;
         store.disable_team(name, disabled, &entry).await?;
     }
     if edit.spending_cap.is_some() || edit.reset.is_some() {
-        set_cap(call, &account, &edit).await?;
+        set_cap(call, &account, cap).await?;
     }
     view(call, find(call, name).await?).await
+}
+
+impl AccountEdit {
+    /// The cap that the account has then, and when its spending starts again.
+    fn cap_of(&self, account: &AccountSummary) -> Result<(Option<Money>, Reset), Refusal> {
+        let cap = self.spending_cap.unwrap_or(account.spending_cap);
+        match (cap, self.reset) {
+            (None, Some(Reset::Daily | Reset::Monthly)) => {
+                Err(InputProblem::ResetWithoutCap.into())
+            }
+            (None, _) => Ok((None, Reset::Never)),
+            (Some(_), reset) => Ok((cap, reset.unwrap_or(account.reset))),
+        }
+    }
 }
 
 async fn set_cap(
     call: &ConsoleCall,
     account: &AccountSummary,
-    edit: &AccountEdit,
+    (cap, reset): (Option<Money>, Reset),
 ) -> Result<(), Refusal> {
-    let cap = edit.spending_cap.unwrap_or(account.spending_cap);
-    let reset = match (cap, edit.reset) {
-        (None, Some(Reset::Daily | Reset::Monthly)) => {
-            return Err(InputProblem::ResetWithoutCap.into());
-        }
-        (None, _) => Reset::Never,
-        (Some(_), reset) => reset.unwrap_or(account.reset),
-    };
     let change = match cap {
         Some(cap) => format!("cap {cap}, reset {}", reset.word()),
         None => "unlimited quota".to_owned(),

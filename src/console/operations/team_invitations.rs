@@ -30,6 +30,9 @@ pub async fn invite_to_team(
     check_open(call)?;
     call.check_may_make(role)?;
     let account = find_team(call, team).await?;
+    if account.is_disabled {
+        return Err(InputProblem::TeamDisabled.into());
+    }
     let email = input::email(email)?;
     check_domain(call, email.as_deref())?;
     let open = call.console.store.team_invitations(&account.id).await?;

@@ -7,7 +7,7 @@ use super::{accounts, input};
 use crate::console::actor::{Actor, ConsoleCall};
 use crate::console::refusal::{InputProblem, Refusal};
 use crate::console::views::{AccountSpendingView, AddedMemberView, MemberView};
-use crate::store::{MembershipChange, MembershipRole, Person, StoredMember};
+use crate::store::{AccountSummary, MembershipChange, MembershipRole, Person, StoredMember};
 
 /// Makes a team. Its first owner is the named one, else who makes it; one of the command line has none at first.
 pub async fn create_team(
@@ -84,6 +84,7 @@ pub async fn change_member(
     call.check_may_make(role)?;
     let account = find_team(call, team).await?;
     let person = find_member(call, handle).await?;
+    check_may_unmake(call, &account, &person).await?;
     let change = format!("{}, role {}", person.handle, role.word());
     let entry = call.audit("member.change", team, change);
     let store = &call.console.store;
@@ -103,12 +104,27 @@ pub async fn remove_member(call: &ConsoleCall, team: &str, handle: &str) -> Resu
     }
     let account = find_team(call, team).await?;
     let person = find_member(call, handle).await?;
+    check_may_unmake(call, &account, &person).await?;
     let entry = call.audit("member.remove", team, person.handle.clone());
     let store = &call.console.store;
     let to = MembershipChange::Removal;
     let may_orphan = call.is_admin();
     let removed = store.change_member(&account, &person.id, to, may_orphan, &entry);
     Ok(removed.await?)
+}
+
+/// Who takes another owner's place away confirms the password, as who gives it.
+async fn check_may_unmake(
+    call: &ConsoleCall,
+    team: &AccountSummary,
+    person: &Person,
+) -> Result<(), Refusal> {
+    if call.signed_in().is_ok_and(|own| own.person.id == person.id) {
+        return Ok(());
+    }
+    let members = call.console.store.members(&team.id).await?;
+    let member = members.iter().find(|member| member.handle == person.handle);
+    member.map_or(Ok(()), |member| call.check_may_make(member.role))
 }
 
 /// Somebody who may be added, by username. Names are not tried out at the speed of the machine.

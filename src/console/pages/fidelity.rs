@@ -7,7 +7,7 @@ use axum::response::Response;
 use super::visit::{FIDELITY_SECTION, Page, Visit, render};
 use crate::console::explorer::format_title;
 use crate::console::operations::fidelity;
-use crate::console::texts::{fill, loss_in_chinese};
+use crate::console::texts::{fill_all, loss_in_chinese};
 use crate::console::views::{FidelityLossView, FidelityPairView, FidelityView, GatewayScoreView};
 use crate::model::Format;
 
@@ -70,7 +70,7 @@ impl FidelityPage {
         let texts = self.page.texts;
         let whole = texts.count(gateway.whole as u64);
         let of = texts.fidelity.of;
-        fill(&fill(of, whole), texts.count(gateway.runs as u64))
+        fill_all(of, &[&whole, &texts.count(gateway.runs as u64)])
     }
 
     /// The words of a loss, and whether they are code.

@@ -182,6 +182,7 @@ impl Texts {
             InputProblem::ResetWithoutCap => texts.reset_without_cap,
             InputProblem::AccountWithoutOwner => self.account.without_owner,
             InputProblem::TeamNeeded => self.team.team_needed,
+            InputProblem::TeamDisabled => self.team.team_disabled,
             InputProblem::TeamRole => self.team.role_wrong,
             InputProblem::PersonUnknown => self.team.person_unknown,
             InputProblem::Models => texts.models,
@@ -229,6 +230,29 @@ impl fmt::Display for Refusal {
 impl std::error::Error for Refusal {}
 
 /// Puts a value in the place of `{}`.
-pub fn fill(text: &str, value: impl std::fmt::Display) -> String {
-    text.replacen("{}", &value.to_string(), 1)
+pub fn fill(text: &str, value: impl fmt::Display) -> String {
+    fill_all(text, &[&value])
+}
+
+/// Puts values in the places of `{}`, in their order. A `{}` in a value is none of them.
+pub fn fill_all(text: &str, values: &[&dyn fmt::Display]) -> String {
+    let mut filled = String::new();
+    let mut parts = text.splitn(values.len() + 1, "{}");
+    filled.extend(parts.next());
+    for (value, part) in values.iter().zip(parts) {
+        filled.push_str(&format!("{value}{part}"));
+    }
+    filled
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fill_all;
+
+    #[test]
+    fn braces_in_a_value_are_not_filled() {
+        let filled = fill_all("{} of {}.", &[&"key {}", &80]);
+        assert_eq!(filled, "key {} of 80.");
+        assert_eq!(fill_all("none", &[&1]), "none");
+    }
 }

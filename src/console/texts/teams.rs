@@ -64,6 +64,7 @@ pub struct TeamTexts {
     pub already_member: &'static str,
     pub too_many_invitations: &'static str,
     pub team_needed: &'static str,
+    pub team_disabled: &'static str,
     pub role_wrong: &'static str,
     pub person_unknown: &'static str,
 }
@@ -141,6 +142,7 @@ pub(super) const ENGLISH: TeamTexts = TeamTexts {
     already_member: "The person belongs to the team already. Change the role instead.",
     too_many_invitations: "The team has {} open invitations already. Withdraw one first.",
     team_needed: "This works for a team only, and this is no team.",
+    team_disabled: "This team is disabled. Enable it before you invite somebody.",
     role_wrong: "A role in a team is owner, member or viewer.",
     person_unknown: "Nobody who can sign in has this username. Invite the person by e-mail address or by a link instead.",
 };
@@ -208,6 +210,7 @@ pub(super) const CHINESE: TeamTexts = TeamTexts {
     already_member: "此人已属于该团队。请改为更改角色。",
     too_many_invitations: "团队已有 {} 个未使用的邀请。请先撤回一个。",
     team_needed: "此操作仅适用于团队，而这不是团队。",
+    team_disabled: "此团队已停用。请先启用，再邀请他人。",
     role_wrong: "团队中的角色是 owner、member 或 viewer。",
     person_unknown: "没有可登录的人使用此用户名。请改用电子邮箱或链接邀请。",
 };

@@ -1,6 +1,7 @@
 //! Teams: who may do what by the role there, and what nobody learns or gets by them.
 
 use super::{Scene, input, new_handle, usage_of, word};
+use crate::config::Reset;
 use crate::console::actor::{Actor, ConsoleCall, now};
 use crate::console::operations::accounts::AccountEdit;
 use crate::console::operations::people::PersonEdit;
@@ -224,6 +225,19 @@ async fn invitations_end_with_the_right_to_invite() {
     };
     set_disabled(true).await;
     assert!(!works().await, "the team is disabled");
+    let another = team_invitations::invite_to_team(&owner, &team, "", MEMBER).await;
+    assert_eq!(another.err(), Some(InputProblem::TeamDisabled.into()));
+    let both = AccountEdit {
+        disabled: Some(false),
+        reset: Some(Reset::Daily),
+        ..AccountEdit::default()
+    };
+    let refused = accounts::change_account(&admin, &team, both).await;
+    assert_eq!(refused.err(), Some(InputProblem::ResetWithoutCap.into()));
+    assert!(
+        !works().await,
+        "of a change that is refused nothing is done"
+    );
     set_disabled(false).await;
     assert!(works().await);
     let edit = PersonEdit {
@@ -359,9 +373,11 @@ async fn a_team_keeps_an_owner_unless_an_administrator_decides() {
 }
 
 #[tokio::test]
-async fn making_an_owner_needs_a_password_that_was_entered_lately() {
+async fn who_is_an_owner_is_decided_with_a_password_that_was_entered_lately() {
     let scene = Scene::new("{sign_up: invite}").await;
-    let team = scene.team("member", &[("viewer", VIEWER)]).await;
+    scene.create("rival", PersonRole::Member, true).await;
+    let others = [("viewer", VIEWER), ("rival", OWNER)];
+    let team = scene.team("member", &others).await;
     let mut owner = scene.call("member").await;
     if let Actor::Person(signed_in) = &mut owner.actor {
         signed_in.session.stepped_up = now() - 16 * 60 * 1000;
@@ -370,8 +386,16 @@ async fn making_an_owner_needs_a_password_that_was_entered_lately() {
         word(teams::add_member(&owner, &team, "other", OWNER).await),
         word(teams::change_member(&owner, &team, "viewer", OWNER).await),
         word(team_invitations::invite_to_team(&owner, &team, "", OWNER).await),
+        word(teams::change_member(&owner, &team, "rival", MEMBER).await),
+        word(teams::remove_member(&owner, &team, "rival").await),
     ];
-    assert_eq!(outcomes, ["confirm_password"; 3]);
+    assert_eq!(outcomes, ["confirm_password"; 5]);
+    let outcomes = [
+        word(teams::remove_member(&owner, &team, "viewer").await),
+        word(teams::change_member(&owner, &team, "member", MEMBER).await),
+    ];
+    assert_eq!(outcomes, ["ok"; 2]);
+    let owner = scene.call("rival").await;
     assert_eq!(
         word(teams::add_member(&owner, &team, "other", MEMBER).await),
         "ok"
