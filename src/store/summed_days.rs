@@ -25,21 +25,48 @@ const ROWS: usize = 50;
 /// Kind and name of a sum of one day.
 type SumKey = (&'static str, String);
 
+/// The days before another one that are not added up.
+const UNSUMMED: &str = "SELECT DISTINCT day FROM daily WHERE day < $1 \
+     AND day NOT IN (SELECT day FROM daily_sums WHERE kind = 'day')";
+
 impl Store {
     /// Adds up the days that are over at a time and are not added up yet; returns how many these were.
     pub async fn sum_up_days(&self, time: Timestamp) -> Result<usize, StoreError> {
         let today = TimeZone::UTC.to_datetime(time).date();
-        let before = today.saturating_sub(SETTLED_AFTER.days());
-        let unsummed = "SELECT DISTINCT day FROM daily WHERE day < $1 \
-             AND day NOT IN (SELECT day FROM daily_sums WHERE kind = 'day')";
-        let rows = sqlx::query(unsummed)
-            .bind(before.to_string())
-            .fetch_all(&self.pool)
-            .await?;
-        for row in &rows {
-            self.sum_up(row.try_get(0)?).await?;
+        let before = today.saturating_sub(SETTLED_AFTER.days()).to_string();
+        let mut count = 0;
+        loop {
+            let unsummed = sqlx::query(UNSUMMED).bind(before.clone());
+            let unsummed = unsummed.fetch_all(&self.pool).await?;
+            for row in &unsummed {
+                self.sum_up(row.try_get(0)?).await?;
+            }
+            count += unsummed.len();
+            if self.note_summed(&before).await? {
+                return Ok(count);
+            }
         }
-        Ok(rows.len())
+    }
+
+    /// Notes that all days before another one are added up, unless a late record has changed that.
+    async fn note_summed(&self, before: &str) -> Result<bool, StoreError> {
+        let mut transaction = self.begin_write().await?;
+        let unsummed = sqlx::query(UNSUMMED).bind(before.to_owned());
+        if unsummed.fetch_optional(&mut *transaction).await?.is_some() {
+            return Ok(false);
+        }
+        let earlier = "DELETE FROM daily_sums WHERE kind = 'until'";
+        sqlx::query(earlier).execute(&mut *transaction).await?;
+        let columns = UsageSum::COLUMNS.join(", ");
+        let insert = format!(
+            "INSERT INTO daily_sums (kind, day, name, {columns}) VALUES ('until', $1, '', 0, 0, 0, 0, 0, 0, 0, 0, '0')"
+        );
+        sqlx::query(AssertSqlSafe(insert))
+            .bind(before.to_owned())
+            .execute(&mut *transaction)
+            .await?;
+        transaction.commit().await?;
+        Ok(true)
     }
 
     async fn sum_up(&self, day: String) -> Result<(), StoreError> {
@@ -82,14 +109,20 @@ pub(super) async fn forget(
     recorded: i64,
 ) -> Result<(), StoreError> {
     let age = milliseconds_now().saturating_sub(recorded);
-    match age > (SETTLED_AFTER - 1) * DAY {
-        true => delete(transaction, &Periods::of(recorded).day).await,
-        false => Ok(()),
+    if age <= (SETTLED_AFTER - 1) * DAY {
+        return Ok(());
     }
+    let day = Periods::of(recorded).day;
+    delete(transaction, &day).await?;
+    sqlx::query("UPDATE daily_sums SET day = $1 WHERE kind = 'until' AND day > $1")
+        .bind(day)
+        .execute(&mut **transaction)
+        .await?;
+    Ok(())
 }
 
 async fn delete(transaction: &mut WriteTransaction, day: &str) -> Result<(), StoreError> {
-    sqlx::query("DELETE FROM daily_sums WHERE day = $1")
+    sqlx::query("DELETE FROM daily_sums WHERE kind IN ('day', 'key', 'model') AND day = $1")
         .bind(day.to_owned())
         .execute(&mut **transaction)
         .await?;

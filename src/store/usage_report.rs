@@ -32,44 +32,52 @@ pub struct UsageReport {
     pub keys: BTreeMap<String, UsageSum>,
 }
 
-/// Days that are added up, of all keys.
-const SUMMED: &str = "daily_sums WHERE day >= $1 AND day <= $2 AND kind =";
-
-/// The days that are not, of all keys.
-const UNSUMMED: &str = "daily WHERE day >= $1 AND day <= $2 \
-     AND day NOT IN (SELECT day FROM daily_sums WHERE kind = 'day')";
-
-/// All days, of some keys or of one model.
-const FILTERED: &str = "daily WHERE day >= $1 AND day <= $2 AND ($3 = '' OR key_name = $3) \
-     AND ($4 = '' OR model = $4) AND ($5 = '' OR key_name IN (SELECT keys.name FROM keys \
-     JOIN accounts ON accounts.id = keys.account WHERE accounts.name = $5))";
+/// The first day that is not added up.
+const UNTIL: &str =
+    "COALESCE((SELECT summed.day FROM daily_sums summed WHERE summed.kind = 'until'), '')";
 
 impl UsageFilter {
-    const fn is_of_all(&self) -> bool {
-        self.account.is_none() && self.key.is_none() && self.model.is_none()
+    /// The conditions on `daily` and what is bound for them, behind the days.
+    fn conditions(&self) -> Vec<(&'static str, &String)> {
+        const OF_ACCOUNT: &str = "key_name IN (SELECT keys.name FROM keys \
+             JOIN accounts ON accounts.id = keys.account WHERE accounts.name = ";
+        let conditions = [
+            ("(key_name = ", &self.key),
+            ("(model = ", &self.model),
+            (OF_ACCOUNT, &self.account),
+        ];
+        let given = conditions.into_iter();
+        given
+            .filter_map(|(condition, value)| Some((condition, value.as_ref()?)))
+            .collect()
     }
 
     /// One statement, so that all sums are those of one moment. The columns behind the sums are the kind of the group and its one or
     /// two names.
     fn statement(&self, kind: DatabaseKind) -> String {
         let sums = grouped_columns(kind);
-        let by_day = |rows: &str| format!("SELECT {sums}, 'day', day, '' FROM {rows} GROUP BY day");
-        let by_key = |rows: &str| {
-            format!("SELECT {sums}, 'pair', key_name, model FROM {rows} GROUP BY key_name, model")
-        };
-        let summed = |kind: &str| {
-            format!("SELECT {sums}, '{kind}', name, '' FROM {SUMMED} '{kind}' GROUP BY name")
-        };
-        let parts = match self.is_of_all() {
-            true => vec![
-                by_day(&format!("{SUMMED} 'day'")),
-                summed("key"),
-                summed("model"),
-                by_day(UNSUMMED),
-                by_key(UNSUMMED),
-            ],
-            false => vec![by_day(FILTERED), by_key(FILTERED)],
-        };
+        let mut daily = "daily WHERE day >= $1 AND day <= $2".to_owned();
+        let conditions = self.conditions();
+        let mut parts = Vec::new();
+        if conditions.is_empty() {
+            daily.push_str(&format!(" AND day >= {UNTIL}"));
+            parts.extend(["day", "key", "model"].map(|kind| {
+                let name = if kind == "day" { "day" } else { "name" };
+                format!(
+                    "SELECT {sums}, '{kind}', {name}, '' FROM daily_sums \
+                     WHERE kind = '{kind}' AND day >= $1 AND day <= $2 AND day < {UNTIL} GROUP BY {name}"
+                )
+            }));
+        }
+        for (number, (condition, _)) in (3..).zip(conditions) {
+            daily.push_str(&format!(" AND {condition}${number})"));
+        }
+        parts.push(format!(
+            "SELECT {sums}, 'day', day, '' FROM {daily} GROUP BY day"
+        ));
+        parts.push(format!(
+            "SELECT {sums}, 'pair', key_name, model FROM {daily} GROUP BY key_name, model"
+        ));
         parts.join(" UNION ALL ")
     }
 }
@@ -102,10 +110,8 @@ impl Store {
         let mut rows = sqlx::query(AssertSqlSafe(statement))
             .bind(filter.from.to_string())
             .bind(filter.until.to_string());
-        if !filter.is_of_all() {
-            for given in [&filter.key, &filter.model, &filter.account] {
-                rows = rows.bind(given.clone().unwrap_or_default());
-            }
+        for (_, value) in filter.conditions() {
+            rows = rows.bind(value.clone());
         }
         let mut report = UsageReport::default();
         for row in rows.fetch_all(&self.pool).await? {

@@ -1,5 +1,5 @@
 -- The sums of daily of days that are over, so that charts of all keys read few rows: of a whole day ('day', no name), of
--- each model in it ('model') and of each key ('key'). A day without a row 'day' is not added up yet.
+-- each model in it ('model') and of each key ('key'). All days before that of the row 'until' are added up.
 CREATE TABLE daily_sums (
     kind TEXT NOT NULL,
     day TEXT NOT NULL,
@@ -15,4 +15,4 @@ CREATE TABLE daily_sums (
     cost TEXT NOT NULL,
     PRIMARY KEY (kind, day, name)
 );
-CREATE INDEX daily_sums_by_day ON daily_sums (day);
+CREATE INDEX daily_by_model ON daily (model, day);
