@@ -111,6 +111,8 @@ pub enum InputProblem {
     Capability(String),
     /// In KiB.
     InputTooLarge(usize),
+    /// What the input becomes. In KiB.
+    OutputTooLarge(usize),
     /// A setting of the translation, of which all together may have so many characters.
     SettingsTooLong(usize),
     /// Thresholds are whole percents, and so many at most.
@@ -158,7 +160,7 @@ impl InputProblem {
             InputProblem::BodyKind => "kind",
             InputProblem::Format(field) => field,
             InputProblem::Capability(_) => "capabilities",
-            InputProblem::InputTooLarge(_) => "input",
+            InputProblem::InputTooLarge(_) | InputProblem::OutputTooLarge(_) => "input",
             InputProblem::SettingsTooLong(_) => "capabilities",
             InputProblem::Percents(_) => "percents",
             InputProblem::AlertSubject => "key",

@@ -16,6 +16,11 @@ impl ArrayElements {
         self.closed
     }
 
+    /// How many bytes wait for the end of their element.
+    pub fn buffered(&self) -> usize {
+        self.buffer.len()
+    }
+
     /// Calls `element` with each complete element and the offset in the chunk where it ends. Returns the offset behind the
     /// array or, as long as it is open, behind the chunk: bytes behind the array are ignored.
     pub fn push(&mut self, chunk: &[u8], mut element: impl FnMut(&[u8], usize)) -> usize {

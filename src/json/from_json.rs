@@ -137,9 +137,20 @@ impl<'a, T: FromJson<'a>> FromJson<'a> for Box<T> {
     }
 }
 
+/// The items of an array. An item of two bytes may be decoded to some hundred, so that their number bounds what a body takes.
+const MAX_ITEMS: usize = 250_000;
+const FEWER_ITEMS: &str = "at most 250000 items in an array";
+
+/// The items of an array that nearly always holds one.
+const MAX_FEW_ITEMS: usize = 10_000;
+const FEW_ITEMS: &str = "at most 10000 items in this array";
+
 impl<'a, T: FromJson<'a>> FromJson<'a> for Vec<T> {
     fn decode(&mut self, reader: &mut JsonReader<'a>) -> DecodeResult {
         reader.array(|reader| {
+            if self.len() == MAX_ITEMS {
+                return Err(reader.stop(FEWER_ITEMS));
+            }
             let mut item = T::default();
             item.decode(reader)?;
             self.push(item);
@@ -152,6 +163,9 @@ impl<'a, T: FromJson<'a>> FromJson<'a> for Vec<T> {
 impl<'a, T: FromJson<'a>> FromJson<'a> for SmallVec<[T; 1]> {
     fn decode(&mut self, reader: &mut JsonReader<'a>) -> DecodeResult {
         reader.array(|reader| {
+            if self.len() == MAX_FEW_ITEMS {
+                return Err(reader.stop(FEW_ITEMS));
+            }
             let mut item = T::default();
             item.decode(reader)?;
             self.push(item);
@@ -202,5 +216,21 @@ impl<'a> FromJson<'a> for f64 {
         }
         *self = number;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrays_hold_so_many_items() {
+        let array = |items: usize| format!("[{}0]", "0,".repeat(items - 1));
+        assert!(decode_json::<Vec<Present>>(&array(MAX_ITEMS)).is_ok());
+        let problem = decode_json::<Vec<Present>>(&array(MAX_ITEMS + 1)).err();
+        assert!(problem.is_some_and(|problem| problem.to_string().contains(FEWER_ITEMS)));
+        assert!(decode_json::<SmallVec<[Present; 1]>>(&array(MAX_FEW_ITEMS)).is_ok());
+        let problem = decode_json::<SmallVec<[Present; 1]>>(&array(MAX_FEW_ITEMS + 1)).err();
+        assert!(problem.is_some_and(|problem| problem.to_string().contains(FEW_ITEMS)));
     }
 }

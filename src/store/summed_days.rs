@@ -14,7 +14,7 @@ use super::usage_sums::UsageSum;
 
 /// How long after a day its records have hardly ever still to come. Gateways of older versions, which run beside this one during
 /// an upgrade, do not know of sums: what they record is of younger days.
-const SETTLED_AFTER: i64 = 7;
+const SETTLED_AFTER: i64 = 3;
 
 /// In milliseconds.
 const DAY: i64 = 24 * 60 * 60 * 1000;

@@ -56,28 +56,33 @@ impl UsageFilter {
     /// two names.
     fn statement(&self, kind: DatabaseKind) -> String {
         let sums = grouped_columns(kind);
-        let mut daily = "daily WHERE day >= $1 AND day <= $2".to_owned();
+        let days = "day >= $1 AND day <= $2";
         let conditions = self.conditions();
         let mut parts = Vec::new();
         if conditions.is_empty() {
-            daily.push_str(&format!(" AND day >= {UNTIL}"));
-            parts.extend(["day", "key", "model"].map(|kind| {
+            let columns = [("day", "day"), ("key", "key_name"), ("model", "model")];
+            for (kind, column) in columns {
                 let name = if kind == "day" { "day" } else { "name" };
-                format!(
-                    "SELECT {sums}, '{kind}', {name}, '' FROM daily_sums \
-                     WHERE kind = '{kind}' AND day >= $1 AND day <= $2 AND day < {UNTIL} GROUP BY {name}"
-                )
-            }));
+                parts.push(format!(
+                    "SELECT {sums}, '{kind}', {name}, '' FROM daily_sums WHERE kind = '{kind}' AND {days} AND day < {UNTIL} \
+                     GROUP BY {name}"
+                ));
+                parts.push(format!(
+                    "SELECT {sums}, '{kind}', {column}, '' FROM daily WHERE {days} AND day >= {UNTIL} GROUP BY {column}"
+                ));
+            }
+        } else {
+            let mut rows = format!("daily WHERE {days}");
+            for (number, (condition, _)) in (3..).zip(conditions) {
+                rows.push_str(&format!(" AND {condition}${number})"));
+            }
+            parts.push(format!(
+                "SELECT {sums}, 'day', day, '' FROM {rows} GROUP BY day"
+            ));
+            parts.push(format!(
+                "SELECT {sums}, 'pair', key_name, model FROM {rows} GROUP BY key_name, model"
+            ));
         }
-        for (number, (condition, _)) in (3..).zip(conditions) {
-            daily.push_str(&format!(" AND {condition}${number})"));
-        }
-        parts.push(format!(
-            "SELECT {sums}, 'day', day, '' FROM {daily} GROUP BY day"
-        ));
-        parts.push(format!(
-            "SELECT {sums}, 'pair', key_name, model FROM {daily} GROUP BY key_name, model"
-        ));
         parts.join(" UNION ALL ")
     }
 }

@@ -32,6 +32,11 @@ impl ArrayPassthrough {
         }
     }
 
+    /// An element that is not complete is held twice: as it came, and as it is read.
+    pub(super) fn buffered(&self) -> usize {
+        self.pending.len() + self.elements.buffered()
+    }
+
     /// Passes a chunk through.
     pub(super) fn push(
         &mut self,
@@ -122,6 +127,21 @@ mod tests {
                 "{chunk:?}"
             );
         }
+    }
+
+    #[test]
+    fn what_waits_for_the_rest_of_its_element_is_counted() {
+        let mut array = ArrayPassthrough::new(Format::Native.codec());
+        let mut push = |chunk: &'static str| {
+            let chunk = Bytes::from_static(chunk.as_bytes());
+            let mut observer = ResponseObserver::default();
+            let pushed = array.push(&chunk, false, 1024, &mut observer, &mut None);
+            pushed.expect("a good chunk");
+            array.buffered()
+        };
+        assert_eq!(push(r#"[{"candidates":"#), 15 + 14);
+        assert_eq!(push("[]"), 17 + 16);
+        assert_eq!(push("}"), 0);
     }
 
     #[test]

@@ -195,9 +195,8 @@ impl ResponseTranslator {
             ResponseHandler::Json(body) => body.buffered(),
             ResponseHandler::Passthrough(stream) => stream.buffered(),
             ResponseHandler::Stream(stream) => stream.buffered(),
-            ResponseHandler::ArrayPassthrough(_)
-            | ResponseHandler::Unexpected(_)
-            | ResponseHandler::Recording(_) => 0,
+            ResponseHandler::ArrayPassthrough(array) => array.buffered(),
+            ResponseHandler::Unexpected(_) | ResponseHandler::Recording(_) => 0,
         };
         let event_stream = self.event_stream.as_ref();
         handled + event_stream.map_or(0, |stream| stream.buffered())

@@ -131,6 +131,15 @@ async fn a_form_translates_what_was_pasted_and_leaves_no_trace() {
     assert!(!log.contains(secret), "{log}");
 }
 
+/// A stream of which each few bytes become several events.
+fn many_parts() -> String {
+    let parts = [r#"{"text":"a"}"#, r#"{"text":"b","thought":true}"#].join(",");
+    let parts = vec![parts; 5000].join(",");
+    format!(
+        "data: {{\"candidates\":[{{\"content\":{{\"parts\":[{parts}]}},\"finishReason\":\"STOP\"}}]}}\n\n"
+    )
+}
+
 #[tokio::test]
 async fn the_api_translates_and_names_what_is_wrong() {
     let console = TestConsole::start("");
@@ -175,6 +184,10 @@ async fn the_api_translates_and_names_what_is_wrong() {
         (json!({"capabilities": {"wings": true}}), "capabilities"),
         (json!({"max_output_tokens": 0}), "max_output_tokens"),
         (json!({"input": "x".repeat((256 << 10) + 1)}), "input"),
+        (
+            json!({"kind": "stream", "from": "native", "to": "responses", "input": many_parts()}),
+            "input",
+        ),
         (json!({"unknown": 1}), "body"),
     ] {
         let (status, refusal) = translated(&console, wrong(change)).await;

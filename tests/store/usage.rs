@@ -381,7 +381,7 @@ async fn days_that_are_added_up_give_the_same_report(#[case] database: Database)
     assert_eq!(before.keys.len(), 60);
 
     // The 20th is not over for long enough.
-    let time = at("2026-09-25T08:00:00Z");
+    let time = at("2026-09-22T08:00:00Z");
     assert_eq!(store.sum_up_days(time).await.expect("added up"), 2);
     assert_eq!(store.sum_up_days(time).await.expect("added up"), 0);
     let after = store.usage_report(&filter).await.expect("a report");

@@ -15,6 +15,9 @@ use crate::translate::{BodyKind, StandaloneTranslation};
 /// The largest body that is translated.
 pub const MAX_INPUT: usize = 256 << 10;
 
+/// The largest translation that is sent: that of many small parts may be many times as long as they are.
+const MAX_OUTPUT: usize = 8 * MAX_INPUT;
+
 /// The longest settings together: every event of a stream has the model.
 const MAX_SETTINGS: usize = 1024;
 
@@ -116,7 +119,11 @@ pub async fn translate(
         };
         explorer::explore(&translation, &input.input)
     };
-    call.console.explorations.run(work).await
+    let view = call.console.explorations.run(work).await?;
+    match view.output.len() <= MAX_OUTPUT {
+        true => Ok(view),
+        false => Err(InputProblem::OutputTooLarge(MAX_OUTPUT >> 10).into()),
+    }
 }
 
 /// Counts a translation of a network, or refuses it for a while after many.

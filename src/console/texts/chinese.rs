@@ -280,6 +280,7 @@ pub static CHINESE: Texts = Texts {
         format: "{} 须为 chat、responses、messages、native 或 images 之一。",
         capability: "能力设置无法使用：{}。",
         input_too_large: "输入内容过大：最多 {} KiB。",
+        output_too_large: "转换结果过大：最多 {} KiB。",
         settings_too_long: "模型和各项设置合计最多 {} 个字节。",
         body: "无法读取请求内容：{}",
     },

@@ -280,6 +280,7 @@ pub static ENGLISH: Texts = Texts {
         format: "{} must be one of chat, responses, messages, native and images.",
         capability: "A capability cannot be used: {}.",
         input_too_large: "The input is too large: it may have {} KiB.",
+        output_too_large: "What the input becomes is too large: it may have {} KiB.",
         settings_too_long: "The model and the settings together may have {} bytes.",
         body: "The body cannot be read: {}",
     },

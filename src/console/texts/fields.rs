@@ -301,6 +301,7 @@ pub struct RefusalTexts {
     pub format: &'static str,
     pub capability: &'static str,
     pub input_too_large: &'static str,
+    pub output_too_large: &'static str,
     pub settings_too_long: &'static str,
     pub body: &'static str,
 }

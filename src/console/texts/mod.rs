@@ -207,6 +207,7 @@ impl Texts {
             InputProblem::Format(field) => return fill(texts.format, field),
             InputProblem::Capability(reason) => return fill(texts.capability, reason),
             InputProblem::InputTooLarge(most) => return fill(texts.input_too_large, most),
+            InputProblem::OutputTooLarge(most) => return fill(texts.output_too_large, most),
             InputProblem::SettingsTooLong(most) => return fill(texts.settings_too_long, most),
             InputProblem::Percents(most) => return fill(self.alerts.wrong_percents, most),
             InputProblem::AlertSubject => self.alerts.wrong_subject,

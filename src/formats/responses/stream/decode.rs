@@ -107,7 +107,15 @@ impl ResponsesStreamDecoder {
         Ok(())
     }
 
-    /// Passes on a block or a delta of it, after the start that some upstreams leave out.
+    /// Begins the response where an upstream leaves out its start.
+    fn start_if_needed(&mut self, out: Emit<'_>) {
+        if !self.started {
+            self.started = true;
+            out(anonymous_start());
+        }
+    }
+
+    /// Passes on a block or a delta of it.
     fn push<'a>(
         &mut self,
         key: BlockKey,
@@ -115,10 +123,7 @@ impl ResponsesStreamDecoder {
         delta: Option<Delta<'a>>,
         out: Emit<'_>,
     ) {
-        if !self.started {
-            self.started = true;
-            out(anonymous_start());
-        }
+        self.start_if_needed(out);
         self.blocks.push(0, key, block, delta, out);
     }
 

@@ -231,3 +231,23 @@ proptest! {
         prop_assert_eq!(decoded_again(&streamed), whole);
     }
 }
+
+#[test]
+fn a_citation_may_come_before_everything_else() {
+    let mut decoder = ResponsesStreamDecoder::default();
+    let mut kinds = Vec::new();
+    for event in [
+        r#"{"type":"response.output_text.annotation.added","annotation":{"type":"url_citation","url":"https://a","end_index":2}}"#,
+        r#"{"type":"response.created","response":{"id":"r","model":"m"}}"#,
+    ] {
+        let decoded = decoder.decode_event(event, &mut |event| {
+            kinds.push(match event {
+                Event::Start { .. } => "start",
+                Event::Delta { .. } => "delta",
+                _ => "another",
+            });
+        });
+        decoded.expect("an event");
+    }
+    assert_eq!(kinds, ["start", "delta"]);
+}

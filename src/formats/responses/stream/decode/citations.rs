@@ -18,6 +18,7 @@ impl ResponsesStreamDecoder {
 
     /// Passes on a citation, within the text it belongs to if that is still open.
     pub(super) fn add_citation(&mut self, citation: Citation<'_>, out: Emit<'_>) {
+        self.start_if_needed(out);
         let delta = Delta::Citation(citation);
         if self.blocks.is_open(0, BlockKey::Text) {
             self.blocks.extend(0, BlockKey::Text, delta, out);
