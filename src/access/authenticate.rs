@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use http::HeaderMap;
 use http::header::AUTHORIZATION;
+use http::{HeaderMap, HeaderName};
 
 use super::keyring::Keyring;
 use crate::model::{ApiError, ApiErrorKind, truncated};
@@ -12,7 +12,12 @@ use crate::runtime::{Key, Snapshot, key_hash};
 use crate::store::may_be_stored_key;
 
 /// Headers that may carry the key beside `Authorization: Bearer`; they do not decide the format.
-const KEY_HEADERS: [&str; 4] = ["x-api-key", "x-vendor-api-key", "x-goog-api-key", "api-key"];
+static KEY_HEADERS: [HeaderName; 4] = [
+    HeaderName::from_static("x-api-key"),
+    HeaderName::from_static("x-vendor-api-key"),
+    HeaderName::from_static("x-goog-api-key"),
+    HeaderName::from_static("api-key"),
+];
 
 /// The query parameter that may carry a key, where the path allows it; it is never sent upstream.
 pub const KEY_PARAMETER: &str = "key";
@@ -148,7 +153,7 @@ fn secrets<'a>(
         .into_iter()
         .filter_map(|value| bearer(value.as_bytes()));
     let named = KEY_HEADERS
-        .into_iter()
+        .iter()
         .flat_map(|name| headers.get_all(name))
         .map(|value| value.as_bytes());
     let in_query = url::form_urlencoded::parse(query.unwrap_or("").as_bytes())

@@ -48,6 +48,18 @@ pub(super) fn decode_unique_fields<'a, const N: usize>(
     })
 }
 
+/// Decodes such fields, unless the body is known to have none of them.
+pub(super) fn decode_written_fields<'a, const N: usize>(
+    body: &'a [u8],
+    may_be_written: bool,
+    spellings: [&[&'static str]; N],
+) -> Result<[UniqueField<'a>; N], ApiError> {
+    match may_be_written {
+        true => decode_unique_fields(body, spellings),
+        false => Ok(spellings.map(|names| UniqueField::absent(names[0]))),
+    }
+}
+
 /// Decodes such fields of an object in the body; where it is absent, they are.
 pub(super) fn decode_unique_members<'a, const N: usize>(
     object: &UniqueField<'a>,

@@ -131,11 +131,12 @@ pub trait Passthrough {
         KeptIds::default()
     }
     /// Returns the edits, in order, that limit the output of a request which sets no limit of its own;
-    /// none in formats without such a limit.
+    /// none in formats without such a limit. `may_be_written`: the body may have a field for it all the same.
     fn limit_output(
         &self,
         _body: &[u8],
         _limit: u64,
+        _may_be_written: bool,
         _capabilities: &Capabilities,
     ) -> Result<Vec<Edit>, ApiError> {
         Ok(Vec::new())

@@ -1,6 +1,6 @@
 //! The ids in a request by which an upstream puts in what it keeps: to the upstream all keys are one.
 
-use memchr::{memchr_iter, memmem};
+use memchr::{memchr, memchr_iter, memmem};
 
 use super::ItemReference;
 use crate::model::{ApiError, truncated};
@@ -71,15 +71,35 @@ impl KeptMention {
     }
 }
 
-/// Tells whether a string that ends in one of these words may stand in a body, in any case and with any escapes.
+/// Tells whether a string that ends in one of these words of small letters may stand in a body, in any case and with any
+/// escapes.
 pub(super) fn may_have_word(body: &[u8], words: &[&str]) -> bool {
-    let is_end = |quote: usize| {
-        words.iter().any(|word| {
-            let start = quote.checked_sub(word.len());
-            start.is_some_and(|start| body[start..quote].eq_ignore_ascii_case(word.as_bytes()))
-        })
+    let ends_in = |word: &str, quote: usize| {
+        let start = quote.checked_sub(word.len());
+        start.is_some_and(|start| body[start..quote].eq_ignore_ascii_case(word.as_bytes()))
     };
-    memchr_iter(b'"', body).any(is_end) || has_escaped_letter(body)
+    let has_word = |word: &&str| {
+        looks_like_having(body, word) && memchr_iter(b'"', body).any(|quote| ends_in(word, quote))
+    };
+    words.iter().any(has_word) || (memchr(b'\\', body).is_some() && has_escaped_letter(body))
+}
+
+/// Tells whether the outer letters of a word, in any case, and a quote behind it stand somewhere in their places.
+fn looks_like_having(body: &[u8], word: &str) -> bool {
+    /// What a small letter has and its capital lacks.
+    const SMALL: u8 = b'a' ^ b'A';
+    let [first, .., last] = word.as_bytes() else {
+        return true;
+    };
+    let lasts = body.get(word.len() - 1..).unwrap_or_default();
+    let quotes = body.get(word.len()..).unwrap_or_default();
+    // No early exit: only so the compiler vectorizes the loop.
+    let places = body.iter().zip(lasts).zip(quotes);
+    let found = places.fold(0, |found, ((one, other), quote)| {
+        let is_there = (one | SMALL == *first) & (other | SMALL == *last) & (*quote == b'"');
+        found | u8::from(is_there)
+    });
+    found != 0
 }
 
 /// Tells whether an ASCII letter, a digit or a sign between them is written with an escape.
@@ -106,6 +126,24 @@ mod tests {
             ("d\"", false),
         ] {
             assert_eq!(may_have_word(body.as_bytes(), &["id"]), has_word, "{body}");
+        }
+    }
+
+    #[test]
+    fn any_of_several_words_is_found_at_any_place() {
+        let words = ["id", "container"];
+        for length in [0, 1, 15, 16, 17, 63, 64, 65, 500] {
+            let before = " ".repeat(length);
+            for end in ["", r#":"x"}"#] {
+                for word in ["id", "ID", "container", "conTAINer", "x_container"] {
+                    let body = format!(r#"{{{before}"{word}"{end}"#);
+                    assert!(may_have_word(body.as_bytes(), &words), "{body}");
+                }
+                for word in ["user", "contains", "cAr", "di", "con tainer", "container "] {
+                    let body = format!(r#"{{{before}"{word}"{end}"#);
+                    assert!(!may_have_word(body.as_bytes(), &words), "{body}");
+                }
+            }
         }
     }
 }

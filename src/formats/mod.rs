@@ -54,8 +54,8 @@ use crate::model::Format;
 
 use body::{
     decode_event_data, decode_model_name, decode_request_body, decode_response_body,
-    decode_unique_fields, decode_unique_item, decode_unique_members, error_message,
-    missing_content, set_field, set_model,
+    decode_unique_fields, decode_unique_item, decode_unique_members, decode_written_fields,
+    error_message, missing_content, set_field, set_model,
 };
 pub use capabilities::{Capabilities, MessagesVersion, SearchUse, ThinkingStyle};
 pub use capability_flags::{CAPABILITY_FLAGS, CapabilityFlag};

@@ -274,6 +274,8 @@ pub struct AsyncOption {
 pub struct OutputLimit {
     /// Tokens of each choice; `None`: the request sets no limit.
     pub output: Option<u64>,
+    /// The body may have a field for it, be it `null` or 0.
+    pub may_be_written: bool,
     pub choices: u64,
     /// Width and height of each image, where the request says how large it is.
     pub pixels: Option<(u32, u32)>,
@@ -292,6 +294,7 @@ impl OutputLimit {
     pub(super) fn of(output: Option<u64>, choices: Option<u64>) -> OutputLimit {
         OutputLimit {
             output: output.filter(|output| *output > 0),
+            may_be_written: true,
             choices: choices.unwrap_or(1).max(1),
             pixels: None,
             zero_field: None,

@@ -4,8 +4,47 @@ use std::fs;
 
 use serde_json::Value;
 
-use super::{OutputLimit, RequestHead, ResponseObserver};
+use super::{Capabilities, OutputLimit, RequestHead, ResponseObserver};
 use crate::model::{Format, InputMedia, Losses};
+
+#[test]
+fn the_output_is_limited_where_its_field_is_written_or_would_be() {
+    let capabilities = Capabilities::default();
+    for (format, bodies) in [
+        (
+            Format::Chat,
+            &[
+                r#"{"max_tokens":null}"#,
+                r#"{"max_tokens":0,"n":1}"#,
+                r#"{"max_completion_tokens":null,"max_tokens":null}"#,
+                r#"{"model":"max_tokens"}"#,
+                "{}",
+            ][..],
+        ),
+        (Format::Messages, &[r#"{"max_tokens":null}"#, "{}"]),
+        (Format::Responses, &[r#"{"max_output_tokens":null}"#, "{}"]),
+        (
+            Format::Native,
+            &[
+                r#"{"generationConfig":null}"#,
+                r#"{"generation_config":{"maxOutputTokens":null}}"#,
+                "{}",
+            ],
+        ),
+    ] {
+        for body in bodies {
+            let (codec, body) = (format.codec(), body.as_bytes());
+            let routing = codec.decode_routing_fields(body).expect("good fields");
+            let edits = |may_be_written: bool| {
+                let edits = codec.limit_output(body, 7, may_be_written, &capabilities);
+                edits.expect("good fields")
+            };
+            let limited = edits(routing.output_limit.may_be_written);
+            assert_eq!(limited, edits(true));
+            assert!(!limited.is_empty());
+        }
+    }
+}
 
 #[test]
 fn the_output_limit_is_decoded_in_every_format() {

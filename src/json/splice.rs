@@ -94,7 +94,7 @@ pub fn set_member(
     let comma = if is_empty { "" } else { "," };
     Edit {
         range: first..first,
-        with: format!("\"{name}\":{value}{comma}").into_bytes(),
+        with: ["\"", name, "\":", value, comma].concat().into_bytes(),
     }
 }
 

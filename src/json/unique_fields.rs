@@ -93,7 +93,7 @@ fn path(parent: Option<&'static str>, name: &str) -> String {
 
 impl<'a> UniqueField<'a> {
     /// A field that the body does not have, until it is taken from there.
-    pub(super) fn absent(name: &'static str) -> UniqueField<'a> {
+    pub fn absent(name: &'static str) -> UniqueField<'a> {
         UniqueField {
             name,
             ..UniqueField::default()

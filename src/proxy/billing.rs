@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use super::context::{RESERVED_TIME, RequestContext, RequestCost};
 use super::image_output::max_image_tokens;
 use super::known_cost::check_known_cost;
+use super::large_body;
 use super::recording_time;
 use super::thinking_output::{explain_thinking, max_compaction, max_predicted, max_thinking};
 use crate::access::{self, Leases, PendingReservation, Reserve};
@@ -97,7 +98,6 @@ pub(super) fn reserve(
             _ => api_error,
         },
     })?;
-    ctx.billing.set_input_tokens(estimate.tokens());
     ctx.billing.set_estimate(estimate);
     match reserved {
         Reserve::Ready(reservation) => {
@@ -365,7 +365,7 @@ fn reserved_input(ctx: &RequestContext) -> Option<u64> {
     let growth = ctx.billing.reserved_growth();
     let body = match input.is_unseen {
         true => input.tokens,
-        false if growth > 0 => estimate.tokens(),
+        false if growth > 0 => input_tokens(ctx),
         false => return None,
     };
     Some(body.saturating_add(likely_tokens_of_text(growth)))
@@ -374,7 +374,10 @@ fn reserved_input(ctx: &RequestContext) -> Option<u64> {
 /// About how many tokens were sent. The body itself is not kept until the end of a stream.
 fn input_tokens(ctx: &RequestContext) -> u64 {
     let known = ctx.billing.input_tokens();
-    known.unwrap_or_else(|| estimate_body(ctx).tokens())
+    known.unwrap_or_else(|| match ctx.billing.estimate() {
+        Some(estimate) => estimate.read_tokens(&ctx.route.body),
+        None => estimate_body(ctx).tokens(),
+    })
 }
 
 /// What is paid for is counted; an estimate that costs nothing may be rough.
@@ -398,12 +401,15 @@ fn estimate_body(ctx: &RequestContext) -> BodyEstimate {
     }
 }
 
-/// The body is about to be freed; only a stream that breaks off may need its size.
+/// The body is about to be freed; only what has no cost yet may need its size: a stream that breaks off.
 pub(super) fn before_header(ctx: &mut RequestContext) {
     let translator = ctx.response.translator.as_ref();
     let usage = translator.and_then(|translator| translator.observer().usage);
-    if usage.unwrap_or_default().input == 0 && ctx.billing.input_tokens().is_none() {
-        let tokens = input_tokens(ctx);
+    // What is reserved may be paid, whatever the upstream has reported so far.
+    let may_be_billed = usage.unwrap_or_default().input == 0 || ctx.billing.estimate().is_some();
+    let is_known = ctx.billing.input_tokens().is_some() || ctx.billing.cost().is_some();
+    if may_be_billed && !is_known {
+        let tokens = large_body::process(ctx.route.body.len(), || input_tokens(ctx));
         ctx.billing.set_input_tokens(tokens);
     }
 }

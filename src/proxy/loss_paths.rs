@@ -44,6 +44,7 @@ fn list(
         if !list.is_empty() {
             list.push_str(", ");
         }
+        list.reserve(path.len());
         // Keys are the client's own words and may hold anything; a header may not.
         list.extend(path.chars().map(|letter| match letter {
             ' '..='~' => letter,

@@ -115,9 +115,10 @@ impl ProxyHttp for Gateway {
     fn new_ctx(&self) -> Box<RequestContext> {
         let timer = listener::request_header_read();
         let (snapshot, metrics) = (self.runtime.snapshot(), self.metrics.clone());
-        let ctx = RequestContext::new(snapshot, metrics, self.journal.clone(), timer);
+        let journal = self.journal.clone();
+        let ctx = Box::new(RequestContext::new(snapshot, metrics, journal, timer));
         ctx.trace("new_ctx");
-        Box::new(ctx)
+        ctx
     }
 
     /// Checks the key, reads the body, finds the model and forwards the request.

@@ -97,9 +97,14 @@ fn passthrough_body(
     losses: &mut Losses,
 ) -> Result<ChunkedBytes, ApiError> {
     let (upstream, codec, body) = (&attempt.upstream, ctx.client.codec(), &ctx.route.body);
+    let may_be_written = request.output_limit.may_be_written;
     let limit = match (billing::reserved_output(ctx, attempt), request.operation) {
-        (Some(limit), Operation::Passthrough(endpoint)) => endpoint.limit_output(body, limit)?,
-        (Some(limit), _) => codec.limit_output(body, limit, &attempt.capabilities)?,
+        (Some(limit), Operation::Passthrough(endpoint)) => {
+            endpoint.limit_output(body, limit, may_be_written)?
+        }
+        (Some(limit), _) => {
+            codec.limit_output(body, limit, may_be_written, &attempt.capabilities)?
+        }
         (None, _) => Vec::new(),
     };
     if !limit.is_empty() {

@@ -10,8 +10,8 @@ pub(super) const BYTES_PER_TOKEN: u64 = 4;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BodyEstimate {
     text: u64,
-    /// The tokens of the text, where it was read for them.
-    read_tokens: Option<u64>,
+    /// The tokens of the text can be counted by its characters.
+    is_readable: bool,
     /// Tokens that the body has as numbers.
     token_ids: u64,
     pages: u64,
@@ -86,29 +86,17 @@ impl BodyEstimate {
         if findings.has_only_text {
             return BodyEstimate {
                 has_vendor_prompt,
-                ..BodyEstimate::of(body, &InputMedia::default()).read(body)
+                is_readable: true,
+                ..BodyEstimate::of(body, &InputMedia::default())
             };
         }
         let media = codec.input_media(head, body);
         BodyEstimate {
             is_unknown: media.is_err() || findings.unknown_field.is_some(),
             has_vendor_prompt,
-            ..BodyEstimate::of(body, &media.unwrap_or_default()).read(body)
+            is_readable: true,
+            ..BodyEstimate::of(body, &media.unwrap_or_default())
         }
-    }
-
-    /// Counts the tokens of the text by its characters: whoever leaves before the upstream has counted them pays by this.
-    fn read(mut self, body: &[u8]) -> BodyEstimate {
-        let data = (body.len() as u64).saturating_sub(self.text);
-        let tokens = estimate_json_tokens(body);
-        self.read_tokens = Some(match data {
-            0 => tokens,
-            _ => tokens
-                .saturating_sub(data.div_ceil(BASE64_PER_TOKEN))
-                .max(likely_tokens_of_text(self.text))
-                .min(max_tokens_of_text(self.text)),
-        });
-        self
     }
 
     /// Counts the input of a request beside conversations, which is text in its body unless the summary says otherwise.
@@ -147,12 +135,31 @@ impl BodyEstimate {
         self.has_unseen || (is_passthrough && self.is_unknown)
     }
 
-    /// Returns the likely number of tokens.
+    /// Returns the likely number of tokens, by the size of the text.
     pub fn tokens(self) -> u64 {
-        let links = self.linked_images * TOKENS_PER_LINK;
-        let likely = || likely_tokens_of_text(self.text);
-        let text = self.read_tokens.unwrap_or_else(likely);
-        text + self.token_ids + self.data_tokens() + links
+        likely_tokens_of_text(self.text) + self.tokens_beside_text()
+    }
+
+    /// Returns the likely number of tokens, by the characters of the body that was estimated: whoever leaves before the
+    /// upstream has counted them pays by this.
+    pub fn read_tokens(self, body: &[u8]) -> u64 {
+        if !self.is_readable {
+            return self.tokens();
+        }
+        let data = (body.len() as u64).saturating_sub(self.text);
+        let tokens = estimate_json_tokens(body);
+        let text = match data {
+            0 => tokens,
+            _ => tokens
+                .saturating_sub(data.div_ceil(BASE64_PER_TOKEN))
+                .max(likely_tokens_of_text(self.text))
+                .min(max_tokens_of_text(self.text)),
+        };
+        text + self.tokens_beside_text()
+    }
+
+    const fn tokens_beside_text(self) -> u64 {
+        self.token_ids + self.data_tokens() + self.linked_images * TOKENS_PER_LINK
     }
 
     /// Returns the most tokens of the body, and of the images that it links to. `per_image`: the most that the model counts an
@@ -245,8 +252,9 @@ mod tests {
         let tokens = |body: &str| {
             let (codec, head) = (Format::Chat.codec(), RequestHead::default());
             let estimate = BodyEstimate::with_unseen(codec, &head, body.as_bytes(), &findings);
-            assert!(estimate.tokens() <= estimate.max_tokens(None), "{body}");
-            estimate.tokens()
+            let tokens = estimate.read_tokens(body.as_bytes());
+            assert!(tokens <= estimate.max_tokens(None), "{body}");
+            tokens
         };
         let body = |content: &str| {
             format!(r#"{{"model":"m","messages":[{{"role":"user","content":{content}}}]}}"#)

@@ -28,8 +28,9 @@ impl<'a> FromJson<'a> for PeekedMessage<'a> {
 /// Finds the ids of audio in the messages of a request.
 pub(super) fn find_kept_audio(body: &[u8]) -> KeptIds {
     let mut found = KeptIds::default();
-    let text = str::from_utf8(body).ok();
-    if let Some(text) = text.filter(|_| may_have_word(body, &["audio"])) {
+    if may_have_word(body, &["audio"])
+        && let Ok(text) = str::from_utf8(body)
+    {
         let mut reader = JsonReader::new(text);
         // A body that is no JSON has been refused before.
         let _ = reader.object(|reader, key| match key.eq_ignore_ascii_case("messages") {

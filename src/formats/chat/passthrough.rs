@@ -13,7 +13,7 @@ use crate::formats::images_only::images_only;
 use crate::formats::{
     Capabilities, KeptIds, Observation, OutputLimit, Passthrough, ResponseObserver, RoutingFields,
     decode_event_data, decode_model_name, decode_response_body, decode_unique_fields,
-    decode_unique_members, missing_content, set_field,
+    decode_unique_members, decode_written_fields, missing_content, set_field,
 };
 use crate::json::{Edit, Present, RawJson, UniqueField, from_json};
 use crate::model::{ApiError, Text, Usage};
@@ -51,6 +51,7 @@ impl Passthrough for Chat {
             include_usage_edit: usage_edit,
             output_limit: OutputLimit {
                 zero_field,
+                may_be_written: newer_limit.written().or(limit.written()).is_some(),
                 ..OutputLimit::of(newer.max(older), n.count()?)
             },
             ..RoutingFields::default()
@@ -66,9 +67,11 @@ impl Passthrough for Chat {
         &self,
         body: &[u8],
         limit: u64,
+        may_be_written: bool,
         capabilities: &Capabilities,
     ) -> Result<Vec<Edit>, ApiError> {
-        let fields = decode_unique_fields(body, [&["max_completion_tokens"], &["max_tokens"]])?;
+        let names: [&[&str]; 2] = [&["max_completion_tokens"], &["max_tokens"]];
+        let fields = decode_written_fields(body, may_be_written, names)?;
         let (heeded, other) = match (fields, capabilities.chat_old_max_field) {
             ([newer, older], false) => (newer, older),
             ([newer, older], true) => (older, newer),

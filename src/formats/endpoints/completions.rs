@@ -7,7 +7,8 @@ use crate::formats::chat::request_usage;
 use crate::formats::dearer_setting::DEARER_FIELDS;
 use crate::formats::token_input::TokenInput;
 use crate::formats::{
-    InputSummary, OutputLimit, RoutingFields, decode_model_name, decode_unique_fields, set_field,
+    InputSummary, OutputLimit, RoutingFields, decode_model_name, decode_unique_fields,
+    decode_written_fields, set_field,
 };
 use crate::json::{Edit, FieldIndex, RawJson};
 use crate::model::ApiError;
@@ -66,7 +67,10 @@ pub(super) fn decode_routing_fields(body: &[u8]) -> Result<RoutingFields<'_>, Ap
     Ok(RoutingFields {
         stream,
         include_usage_edit,
-        output_limit: OutputLimit::of(limit.count()?, Some(choices)),
+        output_limit: OutputLimit {
+            may_be_written: limit.written().is_some(),
+            ..OutputLimit::of(limit.count()?, Some(choices))
+        },
         ..RoutingFields::of_model(decode_model_name(body, &model)?)
     })
 }
@@ -80,8 +84,12 @@ pub(super) fn summarize_input(body: &[u8]) -> InputSummary {
 }
 
 /// Limits the output.
-pub(super) fn limit_output(body: &[u8], limit: u64) -> Result<Vec<Edit>, ApiError> {
-    let [field] = decode_unique_fields(body, [&["max_tokens"]])?;
+pub(super) fn limit_output(
+    body: &[u8],
+    limit: u64,
+    may_be_written: bool,
+) -> Result<Vec<Edit>, ApiError> {
+    let [field] = decode_written_fields(body, may_be_written, [&["max_tokens"]])?;
     Ok(vec![set_field(body, &field, &limit.to_string())])
 }
 

@@ -120,9 +120,16 @@ impl PassthroughEndpoint {
     }
 
     /// Returns the edits that limit the output of a request which sets no limit of its own.
-    pub fn limit_output(self, body: &[u8], limit: u64) -> Result<Vec<Edit>, ApiError> {
+    pub fn limit_output(
+        self,
+        body: &[u8],
+        limit: u64,
+        may_be_written: bool,
+    ) -> Result<Vec<Edit>, ApiError> {
         match self {
-            PassthroughEndpoint::Completions => completions::limit_output(body, limit),
+            PassthroughEndpoint::Completions => {
+                completions::limit_output(body, limit, may_be_written)
+            }
             _ => Ok(Vec::new()),
         }
     }

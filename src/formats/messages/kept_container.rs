@@ -33,8 +33,9 @@ impl PeekedContainer<'_> {
 /// Finds the id of the container of a request: `container` is the id itself, or an object that may have one.
 pub(super) fn find_kept_container(body: &[u8]) -> KeptIds {
     let mut found = KeptIds::default();
-    let text = str::from_utf8(body).ok();
-    if let Some(text) = text.filter(|_| may_have_word(body, &["container"])) {
+    if may_have_word(body, &["container"])
+        && let Ok(text) = str::from_utf8(body)
+    {
         let mut reader = JsonReader::new(text);
         // A body that is no JSON has been refused before.
         let _ = reader.object(|reader, key| match key.eq_ignore_ascii_case("container") {

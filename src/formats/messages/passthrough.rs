@@ -8,7 +8,7 @@ use crate::formats::images_only::images_only;
 use crate::formats::{
     Capabilities, ContentTokens, ErrorCodec, KeptIds, Observation, OutputLimit, Passthrough,
     ResponseObserver, RoutingFields, decode_event_data, decode_model_name, decode_response_body,
-    decode_unique_fields, missing_content, set_field,
+    decode_unique_fields, decode_written_fields, missing_content, set_field,
 };
 use crate::json::{DecodeResult, Edit, FromJson, JsonReader, Present, RawJson, from_json};
 use crate::model::{ApiError, Text, Usage};
@@ -20,7 +20,10 @@ impl Passthrough for Messages {
         Ok(RoutingFields {
             model: decode_model_name(body, &model)?,
             stream: stream.flag()?.unwrap_or(false),
-            output_limit: OutputLimit::of(max_tokens.count()?, None),
+            output_limit: OutputLimit {
+                may_be_written: max_tokens.written().is_some(),
+                ..OutputLimit::of(max_tokens.count()?, None)
+            },
             ..RoutingFields::default()
         })
     }
@@ -33,9 +36,10 @@ impl Passthrough for Messages {
         &self,
         body: &[u8],
         limit: u64,
+        may_be_written: bool,
         _capabilities: &Capabilities,
     ) -> Result<Vec<Edit>, ApiError> {
-        let [max_tokens] = decode_unique_fields(body, [&["max_tokens"]])?;
+        let [max_tokens] = decode_written_fields(body, may_be_written, [&["max_tokens"]])?;
         Ok(vec![set_field(body, &max_tokens, &limit.to_string())])
     }
 

@@ -14,7 +14,8 @@ use crate::formats::images_only::images_only;
 use crate::formats::{
     Capabilities, ContentTokens, ErrorCodec, ModelField, Observation, OutputLimit, Passthrough,
     RequestHead, ResponseObserver, RoutingFields, decode_event_data, decode_model_name,
-    decode_response_body, decode_unique_fields, decode_unique_members, missing_content, set_field,
+    decode_response_body, decode_unique_fields, decode_unique_members, decode_written_fields,
+    missing_content, set_field,
 };
 use crate::json::{Edit, Present, RawJson, UNSPECIFIED, decode_json, from_json, set_member};
 use crate::model::{ApiError, Text, Usage};
@@ -39,7 +40,10 @@ impl Passthrough for Native {
         )?;
         Ok(RoutingFields {
             model: model.map(without_resource_prefix),
-            output_limit: OutputLimit::of(output.count_or_text()?, choices.count_or_text()?),
+            output_limit: OutputLimit {
+                may_be_written: config.written().is_some(),
+                ..OutputLimit::of(output.count_or_text()?, choices.count_or_text()?)
+            },
             ..RoutingFields::default()
         })
     }
@@ -49,9 +53,11 @@ impl Passthrough for Native {
         &self,
         body: &[u8],
         limit: u64,
+        may_be_written: bool,
         _capabilities: &Capabilities,
     ) -> Result<Vec<Edit>, ApiError> {
-        let [config] = decode_unique_fields(body, [field_names::GENERATION_CONFIG])?;
+        let names = [field_names::GENERATION_CONFIG];
+        let [config] = decode_written_fields(body, may_be_written, names)?;
         let Some(written) = config.value() else {
             let config_with_limit = format!(r#"{{"maxOutputTokens":{limit}}}"#);
             return Ok(vec![set_field(body, &config, &config_with_limit)]);

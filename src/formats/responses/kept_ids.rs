@@ -27,8 +27,9 @@ pub(super) fn find_kept_ids(body: &[u8]) -> KeptIds {
         has_reference: may_have_word(body, &[ITEM_REFERENCE]),
         found: KeptIds::default(),
     };
-    let text = str::from_utf8(body).ok();
-    if let Some(text) = text.filter(|_| may_have_word(body, &["id", "container"])) {
+    if may_have_word(body, &["id", "container"])
+        && let Ok(text) = str::from_utf8(body)
+    {
         let mut reader = JsonReader::new(text);
         // A body that is no JSON has been refused before.
         let _ = reader.object(|reader, key| match key {

@@ -13,7 +13,7 @@ use crate::formats::images_only::images_only;
 use crate::formats::{
     Capabilities, KeptIds, Observation, OutputLimit, Passthrough, ResponseObserver, RoutingFields,
     chat, decode_event_data, decode_model_name, decode_response_body, decode_unique_fields,
-    decode_unique_members, missing_content, set_field,
+    decode_unique_members, decode_written_fields, missing_content, set_field,
 };
 use crate::json::{Edit, Present, RawJson, UniqueField, decode_json, from_json};
 use crate::model::{ApiError, ConversationState, Format, Text, Usage};
@@ -52,7 +52,10 @@ impl Passthrough for Responses {
         Ok(RoutingFields {
             model: decode_model_name(body, &model)?,
             stream: stream.flag()?.unwrap_or(false),
-            output_limit: OutputLimit::of(max_output_tokens.count()?, None),
+            output_limit: OutputLimit {
+                may_be_written: max_output_tokens.written().is_some(),
+                ..OutputLimit::of(max_output_tokens.count()?, None)
+            },
             is_background: background.flag()?.unwrap_or(false),
             conversation: Some(ConversationState {
                 previous_response_id: previous_response_id.map(Cow::into_owned),
@@ -73,9 +76,11 @@ impl Passthrough for Responses {
         &self,
         body: &[u8],
         limit: u64,
+        may_be_written: bool,
         _capabilities: &Capabilities,
     ) -> Result<Vec<Edit>, ApiError> {
-        let [max_output_tokens] = decode_unique_fields(body, [&["max_output_tokens"]])?;
+        let [max_output_tokens] =
+            decode_written_fields(body, may_be_written, [&["max_output_tokens"]])?;
         let limit = limit.max(Format::Responses.min_output_tokens());
         let limit = limit.to_string();
         Ok(vec![set_field(body, &max_output_tokens, &limit)])

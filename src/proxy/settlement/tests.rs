@@ -12,7 +12,7 @@ use crate::formats::{Framing, Operation, ResponseOptions, estimate_json_tokens};
 use crate::journal::{Flusher, Journal, UsageSink};
 use crate::metrics::Metrics;
 use crate::model::{Format, Money, TranslationState};
-use crate::proxy::billing::reserve;
+use crate::proxy::billing::{before_header, reserve};
 use crate::proxy::context::RESERVED_TIME;
 use crate::proxy::request_filter::route;
 use crate::proxy::timer::ReusableTimer;
@@ -140,6 +140,28 @@ async fn a_context_that_is_dropped_is_paid_and_recorded() {
         metrics.contains("omniglot_cost_total{key=\"dev\",model=\"m\"}"),
         "{metrics}"
     );
+}
+
+#[tokio::test]
+async fn the_body_is_counted_before_it_is_freed() {
+    let words = r#"data: {"choices":[{"index":0,"delta":{"content":"four"}}]}"#.to_owned() + "\n\n";
+    let reported = words.replace("]}\n", "],\"usage\":{\"prompt_tokens\":10}}\n");
+    for (received, is_unread) in [(words, false), (reported, true)] {
+        let world = World::new();
+        let mut ctx = world.context(received.leak());
+        before_header(&mut ctx);
+        ctx.route.body = Bytes::new();
+        if is_unread {
+            ctx.attempt.set_unread();
+        }
+        drop(ctx);
+        let records = world.usage_records().await;
+        assert_eq!(records.len(), 1);
+        assert_eq!(
+            records[0].usage.input,
+            estimate_json_tokens(BODY.as_bytes())
+        );
+    }
 }
 
 #[tokio::test]
