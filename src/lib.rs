@@ -16,14 +16,14 @@
 //! | `new_ctx` | takes the current snapshot of the config | `proxy/context/`, [`runtime`] |
 //! | `request_filter` | endpoint, key, limits, body, model, reservation of the cost; then the forwarding loop | `proxy/request_filter.rs`, [`access`] |
 //! | `upstream_peer` | starts the next attempt: its upstream and the address of that | `proxy/forward.rs` |
-//! | `upstream_request_filter` | writes the header for the upstream | `proxy/upstream_request.rs` |
-//! | `request_body_filter` | translates the request body | `proxy/upstream_request.rs`, [`translate`] |
-//! | `upstream_response_filter` | decides from the header how the response is translated | `proxy/upstream_response.rs` |
-//! | `response_body_filter` | translates a chunk of the response | `proxy/upstream_response.rs`, [`translate`] |
+//! | `upstream_request_filter` | writes the header for the upstream | `proxy/attempt/upstream_request.rs` |
+//! | `request_body_filter` | translates the request body | `proxy/attempt/upstream_request.rs`, [`translate`] |
+//! | `upstream_response_filter` | decides from the header how the response is translated | `proxy/attempt/upstream_response.rs` |
+//! | `response_body_filter` | translates a chunk of the response | `proxy/attempt/upstream_response.rs`, [`translate`] |
 //! | `response_filter` | adds the gateway's headers | `proxy/downstream.rs` |
-//! | `fail_to_connect`, `error_while_proxy` | decide whether the next attempt follows | `proxy/retry.rs` |
+//! | `fail_to_connect`, `error_while_proxy` | decide whether the next attempt follows | `proxy/attempt/retry.rs` |
 //! | `fail_to_proxy` | encodes the error in the client's format | `proxy/local.rs` |
-//! | `logging` | settles the cost, counts metrics, writes the access log and the spans of a trace | `proxy/settlement.rs`, `proxy/access_log.rs`, `proxy/request_spans.rs` |
+//! | `logging` | settles the cost, counts metrics, writes the access log and the spans of a trace | `proxy/billing/settlement.rs`, `proxy/access_log.rs`, `proxy/spans/request_spans.rs` |
 //!
 //! pingora calls `new_ctx`, `request_filter`, `fail_to_proxy` and `logging`; the forwarding loop in `proxy/forward.rs`
 //! calls the others. `proxy/respond.rs` sends the response, and holds its header until a whole JSON body or the

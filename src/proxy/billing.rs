@@ -1,20 +1,26 @@
 //! What a request may cost, before it is forwarded, and what it has cost.
 
+pub(super) mod body_growth;
+mod image_output;
+mod known_cost;
+mod recording_time;
+pub(super) mod settlement;
+mod thinking_output;
+
 use std::time::Duration;
 
 use jiff::Timestamp;
 
 use super::context::{RESERVED_TIME, RequestContext, RequestCost};
-use super::image_output::max_image_tokens;
-use super::known_cost::check_known_cost;
 use super::large_body;
-use super::recording_time;
-use super::thinking_output::{explain_thinking, max_compaction, max_predicted, max_thinking};
 use crate::access::{self, Leases, PendingReservation, Reserve};
 use crate::formats::{DEFAULT_TOOL_ROUNDS, Operation, RequestFindings};
 use crate::model::{ApiError, Format, Money, Usage};
 use crate::runtime::{Attempt, Prices};
 use crate::translate::{BodyEstimate, MeasuredUsage, likely_tokens_of_text};
+use image_output::max_image_tokens;
+use known_cost::check_known_cost;
+use thinking_output::{explain_thinking, max_compaction, max_predicted, max_thinking};
 
 /// The output of models that do not say how long it may be, where the request does not either.
 const DEFAULT_OUTPUT_TOKENS: u64 = 4096;

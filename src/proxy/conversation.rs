@@ -1,15 +1,20 @@
 //! Conversations that continue from a stored response, and the stored responses by their ids.
 
+mod conversation_items;
+pub(super) mod conversation_store;
+mod response_queue;
+mod response_writer;
+
 use bytes::Bytes;
 
-use super::conversation_items::{GivenIds, ResolvedItems, find_foreign, resolve_items};
-use super::conversation_store::{ConversationScope, ConversationStore};
 use super::endpoint::StoredResponseAction;
 use super::large_body;
 use crate::formats::{ConversationCodec, ConversationItems, KeptMention, ResponseObserver};
 use crate::model::{ApiError, ApiErrorKind, ConversationState, Format, Losses, truncated};
 use crate::runtime::{Attempt, ConversationError, Conversations, StoredConversationTurn};
 use crate::translate::ResponseTranslator;
+use conversation_items::{GivenIds, ResolvedItems, find_foreign, resolve_items};
+use conversation_store::{ConversationScope, ConversationStore};
 
 /// How a request continues its conversation.
 #[derive(Default)]

@@ -10,10 +10,11 @@ use pingora_core::protocols::http::ServerSession;
 use pingora_core::{Error, ErrorType, Result};
 use pingora_http::ResponseHeader;
 
+use super::billing::settlement;
 use super::context::RequestContext;
-use super::loss_paths::loss_paths;
+use super::context::loss_paths::loss_paths;
+use super::cors;
 use super::timer::within;
-use super::{cors, settlement};
 use crate::formats::HeaderFields;
 use crate::model::Action;
 use crate::translate::ResponseMode;

@@ -1,12 +1,14 @@
 //! From method and path to the endpoint, and the format that it is answered in.
 
+pub(super) mod cloud_path;
+
 use http::header::UPGRADE;
 use http::{HeaderMap, Method};
 use percent_encoding::percent_decode_str;
 
-use super::cloud_path::{is_bedrock, plain_path};
 use crate::formats::{EmbedMethod, Framing, Operation, PassthroughEndpoint};
 use crate::model::{ApiError, ApiErrorKind, Format, truncated};
+use cloud_path::{is_bedrock, plain_path};
 
 /// What a request asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]

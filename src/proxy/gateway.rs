@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::Notify;
 
 use super::access_log::AccessLog;
-use super::conversation_store::ConversationStore;
+use super::conversation::conversation_store::ConversationStore;
 use super::upstream::pool::UpstreamPool;
 use crate::access::{FailedAttempts, Keyring, Leases, SharedLimits};
 use crate::images::{FileStore, TaskQueue};

@@ -1,5 +1,11 @@
 //! Answers that the gateway gives by itself: model lists, files, estimated token counts, and errors.
 
+pub(super) mod image_files;
+pub(super) mod image_tasks;
+mod own_key;
+mod own_request;
+mod stored_response;
+
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -8,12 +14,14 @@ use http::{HeaderValue, StatusCode};
 use pingora_core::{Error, ErrorType, Result};
 use pingora_proxy::{ProxyHttp as _, Session};
 
+use super::billing::settlement;
+use super::connection::listener;
 use super::context::RequestContext;
 use super::downstream::{write_body, write_header};
 use super::endpoint::Endpoint;
 use super::gateway::Gateway;
 use super::timer::is_downstream;
-use super::{cors, downstream, listener, settlement};
+use super::{cors, downstream};
 use crate::catalog::{self, CatalogEntry};
 use crate::config::{self, UpstreamPaths};
 use crate::formats::{

@@ -9,17 +9,17 @@
 //! | hook | called by | what happens | file |
 //! | --- | --- | --- | --- |
 //! | `new_ctx` | pingora | takes the config snapshot and a request id | `context/` |
-//! | `request_filter` | pingora | endpoint, key, body, model, reservation; then forwards | `request_filter.rs`, `admission.rs` |
+//! | `request_filter` | pingora | endpoint, key, body, model, reservation; then forwards | `request_filter.rs`, `request/admission.rs` |
 //! | `upstream_peer` | loop, per attempt | starts the next attempt: its upstream's address | `forward.rs` |
-//! | `upstream_request_filter` | loop | writes the header for the upstream | `upstream_request.rs` |
-//! | `request_body_filter` | loop | translates the request body | `upstream_body.rs` |
-//! | `fail_to_connect` | loop | another address, or the next attempt | `retry.rs` |
-//! | `upstream_response_filter` | loop | chooses how the response is translated | `upstream_response.rs` |
-//! | `response_body_filter` | loop, per chunk | translates the response body | `upstream_response.rs` |
+//! | `upstream_request_filter` | loop | writes the header for the upstream | `attempt/upstream_request.rs` |
+//! | `request_body_filter` | loop | translates the request body | `attempt/upstream_body.rs` |
+//! | `fail_to_connect` | loop | another address, or the next attempt | `attempt/retry.rs` |
+//! | `upstream_response_filter` | loop | chooses how the response is translated | `attempt/upstream_response.rs` |
+//! | `response_body_filter` | loop, per chunk | translates the response body | `attempt/upstream_response.rs` |
 //! | `response_filter` | loop | adds our headers, just before the header is sent | `downstream.rs` |
-//! | `error_while_proxy` | loop | gives a failure its meaning; says whether to retry | `retry.rs` |
+//! | `error_while_proxy` | loop | gives a failure its meaning; says whether to retry | `attempt/retry.rs` |
 //! | `fail_to_proxy` | pingora | encodes the error in the client's format | `local.rs` |
-//! | `logging` | pingora | settles the cost, metrics, access log | `settlement.rs`, `access_log.rs` |
+//! | `logging` | pingora | settles the cost, metrics, access log | `billing/settlement.rs`, `access_log.rs` |
 //!
 //! The order is pingora's but for one thing: the header is held until it is known that a response
 //! follows (`respond.rs`). `response_body_filter` therefore runs before `response_filter`, until the
@@ -27,64 +27,34 @@
 //! its first event; a failure before that goes to the next attempt. The usage record of a request is
 //! written with the last chunk of its response (`settlement::before_chunk`), before `logging`.
 //! `RUST_LOG=omniglot::hooks=trace` shows the hooks of every request.
+//!
+//! Each folder holds what one step needs: `connection/` (listener, limits of connections), `request/` (what a client sends, until
+//! its model is known), `endpoint/`, `conversation/` (what is kept between requests), `billing/` (reservation and cost),
+//! `attempt/` (one attempt at an upstream), `upstream/` (connections to upstreams), `respond/` (the response for the client),
+//! `local/` (what the gateway answers itself), `capture/` (the inspector), `spans/` (traces), `context/` (the state of
+//! a request) and `background/` (what asks upstreams beside the requests of clients).
 
 mod access_log;
-mod admission;
-mod background_client;
+mod attempt;
+mod background;
 mod billing;
-mod body_growth;
 mod capture;
-mod client_hello;
-mod cloud_path;
-mod connection_limits;
+mod connection;
 mod context;
 mod conversation;
-mod conversation_items;
-mod conversation_store;
 mod cors;
-mod discovery;
 mod downstream;
 mod endpoint;
 mod forward;
 mod gateway;
-mod health_check;
-mod held_header;
-mod image_files;
-mod image_output;
-mod image_tasks;
-mod inspected_request;
-mod known_cost;
 mod large_body;
-mod late_usage;
-mod listed_models;
-mod listener;
-mod live_check;
 mod local;
-mod loss_paths;
-mod model_suffix;
-mod own_key;
-mod own_request;
-mod plain_body;
-mod recording_time;
-mod request_body;
+mod request;
 mod request_filter;
-mod request_framing;
-mod request_spans;
 mod respond;
-mod response_memory;
-mod response_queue;
-mod response_writer;
-mod retry;
-mod settlement;
-mod span_content;
-mod stored_response;
-mod thinking_output;
+mod spans;
 mod timer;
 mod upstream;
-mod upstream_body;
-mod upstream_credential;
-mod upstream_request;
-mod upstream_response;
 
 use std::time::Duration;
 
@@ -97,14 +67,14 @@ use pingora_http::{RequestHeader, ResponseHeader};
 use pingora_proxy::{FailToProxy, ProxyHttp, ProxyWarnLogContext, Session};
 
 pub use access_log::AccessLog;
+pub use background::discovery::ModelDiscovery;
+pub use background::health_check::HealthChecks;
+pub use background::listed_models::ListFailure;
+pub use background::live_check::{LiveAnswer, ask_upstreams};
+pub use connection::listener::{ConnectionAdmission, Listener};
 pub use context::RequestContext;
-pub use conversation_store::ConversationStore;
-pub use discovery::ModelDiscovery;
+pub use conversation::conversation_store::ConversationStore;
 pub use gateway::Gateway;
-pub use health_check::HealthChecks;
-pub use listed_models::ListFailure;
-pub use listener::{ConnectionAdmission, Listener};
-pub use live_check::{LiveAnswer, ask_upstreams};
 pub use upstream::pool::UpstreamPool;
 
 #[async_trait]
@@ -113,7 +83,7 @@ impl ProxyHttp for Gateway {
     type CTX = Box<RequestContext>;
 
     fn new_ctx(&self) -> Box<RequestContext> {
-        let timer = listener::request_header_read();
+        let timer = connection::listener::request_header_read();
         let (snapshot, metrics) = (self.runtime.snapshot(), self.metrics.clone());
         let journal = self.journal.clone();
         let ctx = Box::new(RequestContext::new(snapshot, metrics, journal, timer));
@@ -147,7 +117,7 @@ impl ProxyHttp for Gateway {
         ctx: &mut Self::CTX,
     ) -> Result<()> {
         ctx.trace("upstream_request_filter");
-        upstream_request::set_headers(&session.req_header().headers, upstream_request, ctx)
+        attempt::upstream_request::set_headers(&session.req_header().headers, upstream_request, ctx)
     }
 
     /// Translates the request body. It is called once per attempt: the whole body is there.
@@ -241,14 +211,14 @@ impl ProxyHttp for Gateway {
     /// Settles the cost, and writes metrics, the access log and the spans of a trace.
     async fn logging(&self, session: &mut Session, _e: Option<&Error>, ctx: &mut Self::CTX) {
         ctx.trace("logging");
-        let cost = settlement::settle(ctx);
+        let cost = billing::settlement::settle(ctx);
         self.count_error(ctx);
         if let Some(log) = &self.access_log {
             log.write(session, ctx, cost);
         }
         self.record_spans(session, ctx, cost);
-        inspected_request::finish(ctx, cost);
-        listener::return_timer(std::mem::take(&mut ctx.timer));
+        request::inspected_request::finish(ctx, cost);
+        connection::listener::return_timer(std::mem::take(&mut ctx.timer));
     }
 
     /// None: pingora's default is a compression module, which would hold back events.

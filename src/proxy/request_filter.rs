@@ -8,14 +8,15 @@ use pingora_core::{Error, ErrorType, Result};
 use pingora_proxy::Session;
 
 use super::context::RequestContext;
-use super::endpoint::{self, Endpoint};
+use super::endpoint;
+use super::endpoint::Endpoint;
+use super::endpoint::cloud_path;
 use super::gateway::Gateway;
-use super::plain_body::{add_missing, take_headers, to_plain_body};
-use super::request_body;
-use super::{
-    admission, billing, cloud_path, cors, image_tasks, inspected_request, large_body, local,
-    model_suffix, request_framing,
-};
+use super::local::image_tasks;
+use super::request::plain_body::{add_missing, take_headers, to_plain_body};
+use super::request::request_body;
+use super::request::{admission, inspected_request, model_suffix, request_framing};
+use super::{billing, cors, large_body, local};
 use crate::access;
 use crate::config::Balance;
 use crate::formats::{HeaderFields, Operation};

@@ -1,6 +1,8 @@
 //! The response on its way to the client: a JSON document, a stream, or the upstream's error.
 
 mod error_body;
+mod held_header;
+pub(super) mod late_usage;
 
 use std::pin::pin;
 use std::time::{Duration, Instant};
@@ -15,23 +17,24 @@ use pingora_http::ResponseHeader;
 use pingora_proxy::{ProxyHttp as _, Session};
 use tokio::time::Instant as TokioInstant;
 
-use self::error_body::read_error_body;
+use super::attempt::upstream_response::{
+    aws_error, client_error, is_failure, is_unknown_path, passes_through,
+};
 use super::context::{RequestContext, is_retryable};
 use super::downstream::{write_body, write_header};
 use super::gateway::Gateway;
-use super::held_header::HeldHeader;
+use super::local::image_files;
 use super::timer::{Idle, IdleTimeout};
 use super::timer::{client_gone, deadline_exceeded, is_downstream, sleep_to, within};
 use super::upstream::decompress::Decompressor;
 use super::upstream::redact;
-use super::upstream_response::{
-    aws_error, client_error, is_failure, is_unknown_path, passes_through,
-};
-use super::{billing, downstream, image_files, late_usage, local};
+use super::{billing, downstream, local};
 use crate::formats::HeaderFields;
 use crate::metrics::FailureCause;
 use crate::model::ApiErrorKind;
 use crate::translate::{BodyBuffer, ResponseMode, ResponseTranslator};
+use error_body::read_error_body;
+use held_header::HeldHeader;
 
 /// How much of a stream may go out in one write.
 const BATCH_LIMIT: usize = 64 << 10;

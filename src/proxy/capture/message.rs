@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::super::upstream::redact::CaptureSecrets;
 use super::redaction::{redact_fields, redact_text};
 use crate::formats::Codec;
 use crate::model::Event;
+use crate::proxy::upstream::redact::CaptureSecrets;
 use crate::runtime::{
     CaptureShare, CapturedMessage, EventKind, EventSide, PANE_LIMIT, TimelineEvent,
 };

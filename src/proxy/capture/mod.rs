@@ -9,10 +9,6 @@ use std::time::Instant;
 use bytes::Bytes;
 use pingora_http::{RequestHeader, ResponseHeader};
 
-use self::message::{MessageDraft, since};
-use self::redaction::{
-    encode_head, encode_target, encode_upstream_head, encode_upstream_request_head, redact_text,
-};
 use super::large_body;
 use super::upstream::redact::CaptureSecrets;
 use super::upstream::session::UpstreamRequest;
@@ -22,6 +18,10 @@ use crate::model::{ApiErrorKind, Losses};
 use crate::runtime::{
     Attempt, Capture, CaptureOutcome, CapturedAttempt, EventKind, EventSide, TimelineEvent,
     Upstream,
+};
+use message::{MessageDraft, since};
+use redaction::{
+    encode_head, encode_target, encode_upstream_head, encode_upstream_request_head, redact_text,
 };
 
 /// What is captured of the request under way.

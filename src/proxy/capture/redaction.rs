@@ -7,8 +7,8 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName, Uri};
 
-use super::super::upstream::redact::CaptureSecrets;
 use crate::formats::AWS_ERROR_TYPE;
+use crate::proxy::upstream::redact::CaptureSecrets;
 
 const HIDDEN: &str = "***";
 

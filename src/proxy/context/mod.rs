@@ -4,6 +4,7 @@
 mod attempt;
 mod billing;
 mod client;
+pub(super) mod loss_paths;
 mod response;
 mod route;
 mod spans;
@@ -24,7 +25,7 @@ pub(super) use client::ClientState;
 pub(super) use spans::{AttemptSpan, RequestSpans, SpanContent};
 
 use super::capture::CaptureRecorder;
-use super::conversation_store::ConversationScope;
+use super::conversation::conversation_store::ConversationScope;
 use super::timer::ReusableTimer;
 use super::upstream::redact;
 use crate::journal::Journal;
