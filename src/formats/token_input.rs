@@ -34,14 +34,18 @@ impl TokenInput {
         })
     }
 
-    /// Summarizes the input that is written so.
-    pub(super) fn summary(&self, written: &str) -> InputSummary {
-        let inputs = match self.has_other {
+    /// Returns how many inputs there are in what is written so; something else counts for all that it may be.
+    pub(super) fn most_inputs(&self, written: &str) -> u64 {
+        match self.has_other {
             true => count_inputs(written),
             false => self.inputs as u64,
-        };
+        }
+    }
+
+    /// Summarizes the input that is written so.
+    pub(super) fn summary(&self, written: &str) -> InputSummary {
         let summary = InputSummary {
-            inputs,
+            inputs: self.most_inputs(written),
             ..InputSummary::default()
         };
         match self.token_ids {

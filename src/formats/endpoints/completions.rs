@@ -61,7 +61,7 @@ pub(super) fn decode_routing_fields(body: &[u8]) -> Result<RoutingFields<'_>, Ap
     };
     let answers = n.count()?.max(best_of.count()?).unwrap_or(1).max(1);
     let prompt = prompt.value().map(RawJson::get).unwrap_or_default();
-    let prompts = TokenInput::count(prompt).inputs.max(1) as u64;
+    let prompts = TokenInput::count(prompt).most_inputs(prompt).max(1);
     let choices = answers.saturating_mul(prompts);
     Ok(RoutingFields {
         stream,
@@ -97,6 +97,13 @@ mod tests {
             (r#""prompt":[1,2],"n":2,"best_of":3"#, None, 3, 2),
             (r#""prompt":[[1,2],[3]],"n":4"#, None, 8, 3),
             (r#""n":2"#, None, 2, 0),
+            (
+                r#""prompt":[{"prompt_string":"a"},{}],"max_tokens":7"#,
+                Some(7),
+                2,
+                0,
+            ),
+            (r#""prompt":["a",{},{}],"n":2"#, None, 6, 0),
         ] {
             let body = format!(r#"{{"model":"m",{fields}}}"#);
             let routing = decode_routing_fields(body.as_bytes()).expect(fields);
