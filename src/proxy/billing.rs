@@ -153,8 +153,8 @@ fn max_input(
     client: Format,
 ) -> MaxInput {
     let is_passthrough = attempt.upstream.format == client;
-    let is_unseen = estimate.has_unseen_input(is_passthrough);
     let readings = rounds.at(is_passthrough).saturating_add(1);
+    let is_unseen = estimate.has_unseen_input(is_passthrough) || readings > 1;
     let seen = estimate.max_tokens(attempt.settings.settings.max_image_tokens);
     // An upstream refuses more than its model takes, of each input.
     let most = attempt.settings.settings.max_input_tokens;
