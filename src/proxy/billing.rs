@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::context::{RESERVED_TIME, RequestContext, RequestCost};
+use super::context::{RequestContext, RequestCost};
 use super::image_output::max_image_tokens;
 use super::known_cost::check_known_cost;
 use super::recording_time;
+use super::response_time::{billed_time, longest_time};
 use super::thinking_output::{explain_thinking, max_compaction, max_predicted, max_thinking};
 use crate::access::{self, Leases, PendingReservation, Reserve};
 use crate::formats::{DEFAULT_TOOL_ROUNDS, Operation, RequestFindings};
@@ -63,7 +64,6 @@ pub(super) fn reserve(
     let compacted_of = |attempt: &Attempt| max_compaction(findings.may_compact, attempt, client);
     let highest_of = |attempt: &Attempt| {
         let prices = attempt.settings.prices?;
-        let longest = attempt.timeouts.total.unwrap_or(RESERVED_TIME);
         let limit_of_text = limit
             .output
             .filter(|_| !answers_with_image(attempt, client));
@@ -80,7 +80,7 @@ pub(super) fn reserve(
         let readings = 1 + u64::from(compacted_of(attempt).is_some());
         let readings = readings.max(images_of(attempt, client, limit.choices));
         let tokens = input_of(attempt).tokens.saturating_mul(readings);
-        let highest = prices.max_cost(tokens, output, milliseconds(longest));
+        let highest = prices.max_cost(tokens, output, milliseconds(longest_time(attempt)));
         Some(highest + prices.audio_cost(recording))
     };
     let highest = attempts.iter().filter_map(highest_of).max();
@@ -279,8 +279,7 @@ fn cost_of_attempt(ctx: &RequestContext) -> Option<RequestCost> {
     }
     let recording = recording.map(|recording| recording.milliseconds);
     let prices = ctx.route.current()?.settings.prices;
-    let took = ctx.attempt.sent_at().map(|since| since.elapsed());
-    let took = milliseconds(took.unwrap_or_default());
+    let took = milliseconds(billed_time(ctx));
     let reserved = ctx.billing.reserved().filter(|_| unread.is_some());
     // What is reserved for earlier attempts is theirs.
     let earlier = ctx.billing.earlier().and_then(|earlier| earlier.cost);

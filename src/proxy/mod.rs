@@ -73,6 +73,7 @@ mod request_spans;
 mod respond;
 mod response_memory;
 mod response_queue;
+mod response_time;
 mod response_writer;
 mod retry;
 mod settlement;
