@@ -52,18 +52,14 @@ pub(super) fn chosen_host(key: &str, mut value: JsonReader<'_>) -> Option<String
 /// Returns the name of a field of a form that does the same.
 pub(super) fn chosen_host_in_form(fields: &[MultipartField<'_>]) -> Option<String> {
     fields.iter().find_map(|field| {
-        // Forms spell the fields of an object as `provider[sort]` or `provider.sort`.
-        let (name, rest) = match field.name.find(['[', '.']) {
-            Some(at) => field.name.split_at(at),
-            None => (field.name, ""),
-        };
-        match rest {
-            "" => chosen_host(
+        let name = field.names().next().unwrap_or_default();
+        match field.name == name {
+            true => chosen_host(
                 name,
                 JsonReader::new(str::from_utf8(field.value).unwrap_or("\"")),
             ),
-            _ if !HOST_FIELDS.contains(&folded(name).as_str()) => None,
-            _ => Some(truncated(field.name).into_owned()),
+            false if !HOST_FIELDS.contains(&folded(name).as_str()) => None,
+            false => Some(truncated(field.name).into_owned()),
         }
     })
 }

@@ -26,7 +26,8 @@ pub(super) const USUAL_VALUES: &[&[&str]] = &[USUAL_TIERS, &["standard"], &["glo
 pub(super) fn find_dearer_in_form(fields: &[MultipartField<'_>]) -> Option<DearerSetting> {
     let settings = || DEARER_FIELDS.iter().zip(USUAL_VALUES);
     fields.iter().find_map(|field| {
-        let name = field.name.trim_end_matches("[]").replace('_', "");
+        let name = field.names().next().unwrap_or_default();
+        let name = name.replace(['_', '-'], "");
         let (names, usual) = settings().find(|(names, _)| {
             let known = names[0].replace('_', "");
             known.eq_ignore_ascii_case(&name)

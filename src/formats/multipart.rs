@@ -51,6 +51,13 @@ pub(super) struct MultipartField<'a> {
 }
 
 impl<'a> MultipartField<'a> {
+    /// The name of the field and those inside of it: forms spell the fields of an object as `a[b]` or `a.b`, and the items of a
+    /// list as `a[]` or `a[0]`.
+    pub(super) fn names(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        let parts = self.name.split(['[', ']', '.']).map(str::trim);
+        parts.filter(|part| !part.is_empty())
+    }
+
     /// The value as text.
     pub(super) fn text(&self) -> Result<&'a str, ApiError> {
         let text = std::str::from_utf8(self.value);

@@ -43,7 +43,8 @@ pub(super) fn model_in_form(
     is_known: impl Fn(&str) -> bool,
 ) -> Option<String> {
     let names_other = |field: &&MultipartField<'_>| {
-        let is_other = field.name != "model" && names_model(field.name, true);
+        let mut names = field.names().enumerate();
+        let is_other = field.name != "model" && names.any(|(at, name)| names_model(name, at == 0));
         is_other || (!is_known(field.name) && has_model(field.value))
     };
     let found = fields.iter().find(names_other);

@@ -33,7 +33,8 @@ pub struct RequestFindings {
     pub tool_rounds: u64,
     /// A field of the body itself is not known.
     pub(super) has_unknown_setting: bool,
-    /// It has a field for which an upstream of the client's format may run tools of its own, and which the gateway does not know.
+    /// It has what an upstream of the client's format may run tools of its own for: a field of the body itself, or an item of the
+    /// conversation, which the gateway does not know, or a tool that stands in such an item.
     pub may_start_tools: bool,
     /// The error for a setting that parsers may read in two ways.
     pub(super) refused: Option<ApiError>,
@@ -72,7 +73,7 @@ impl RequestFindings {
             may_compact: false,
             tool_rounds: 0,
             has_unknown_setting: scan.has_unknown_setting,
-            may_start_tools: false,
+            may_start_tools: scan.may_start_tools,
             refused: scan.refused,
         }
     }
@@ -85,7 +86,7 @@ impl RequestFindings {
     ) -> RequestFindings {
         if !self.has_only_text {
             self.tool_rounds = rounds(str::from_utf8(body).unwrap_or_default());
-            self.may_start_tools = self.has_unknown_setting;
+            self.may_start_tools |= self.has_unknown_setting;
         }
         self
     }

@@ -38,6 +38,8 @@ pub struct ResponseObserver {
     pub model: Option<String>,
     /// The upstream itself reported an error in the stream.
     pub api_error: Option<ApiError>,
+    /// How many choices were asked for; 0 stands for one.
+    pub choices: u64,
     /// One bit per choice: those that have appeared, and those that are complete.
     pub(super) appeared: u128,
     pub(super) completed: u128,
@@ -91,6 +93,14 @@ impl Observation {
 }
 
 impl ResponseObserver {
+    /// Observes the response to a request for so many choices.
+    pub fn of_choices(choices: u64) -> ResponseObserver {
+        ResponseObserver {
+            choices,
+            ..ResponseObserver::default()
+        }
+    }
+
     /// Records the usage that the upstream reports. What it counts of the output covers all content
     /// of that kind before it; a report without a kind covers none of it.
     pub fn record_usage(&mut self, usage: Usage) {
@@ -184,12 +194,24 @@ impl ResponseObserver {
 
     /// Tells whether the content is complete and its usage is still to come.
     pub fn awaits_usage(&self) -> bool {
-        self.is_complete() && !self.closed && !self.is_counted() && self.api_error.is_none()
+        self.is_complete() && !self.closed && !self.has_output() && self.api_error.is_none()
     }
 
-    /// Tells whether the content is complete, and its usage has come.
+    /// Tells whether the content of every choice is complete, and its usage has come. Some upstreams send one choice after the
+    /// other, with the usage so far in each event.
     pub fn is_counted(&self) -> bool {
-        self.is_complete() && self.usage.is_some_and(|usage| usage.output > 0)
+        self.is_complete() && self.has_output() && self.has_every_choice()
+    }
+
+    fn has_output(&self) -> bool {
+        self.usage.is_some_and(|usage| usage.output > 0)
+    }
+
+    fn has_every_choice(&self) -> bool {
+        let done = u64::from(self.completed.count_ones());
+        // Of more choices than bits, the last share one.
+        let is_known = self.choices <= u64::from(u128::BITS);
+        self.closed || self.choices <= 1 || (is_known && done >= self.choices)
     }
 
     const fn is_complete(&self) -> bool {
@@ -201,14 +223,55 @@ impl ResponseObserver {
         self.completed & (1u128 << index.min(127)) == 0
     }
 
+    /// Notes that nothing more comes of a choice.
+    pub fn complete_choice(&mut self, index: u32) {
+        self.completed |= 1u128 << index.min(127);
+    }
+
     /// Observes an event of a choice. A stream has ended when every choice that appeared has.
     pub(super) fn observe_choice(&mut self, index: u32, complete: bool) {
-        let bit = 1u128 << index.min(127);
-        self.appeared |= bit;
+        self.appeared |= 1u128 << index.min(127);
         if complete {
-            self.completed |= bit;
+            self.complete_choice(index);
             self.has_content = true;
         }
         self.ended = self.appeared == self.completed;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ResponseObserver;
+    use crate::model::Format;
+
+    #[test]
+    fn choices_that_come_one_after_the_other_are_counted_together() {
+        let event = |index: u32, output: u64| {
+            format!(
+                r#"{{"choices":[{{"index":{index},"delta":{{"content":"a"}},"finish_reason":"stop"}}],"usage":{{"prompt_tokens":1,"completion_tokens":{output}}}}}"#
+            )
+        };
+        for (choices, events, is_counted) in [
+            (0, 1, true),
+            (1, 1, true),
+            (2, 1, false),
+            (2, 2, true),
+            (200, 128, false),
+        ] {
+            let mut observer = ResponseObserver::of_choices(choices);
+            for index in 0..events {
+                let event = event(index, 9);
+                let observed = Format::Chat.codec().observe_event(&event, &mut observer);
+                observed.expect("an event");
+            }
+            assert_eq!(observer.is_counted(), is_counted, "{events} of {choices}");
+            // What cannot be read might be another choice.
+            observer.note_unreadable("{");
+            assert_eq!(observer.is_unread, !is_counted, "{events} of {choices}");
+            let mut observer = ResponseObserver::of_choices(choices);
+            observer.closed = true;
+            observer.note_unreadable("{");
+            assert!(!observer.is_unread);
+        }
     }
 }

@@ -26,6 +26,10 @@ pub trait TokenCounter: Sync {
     fn encode_count(&self, tokens: u64) -> Vec<u8>;
     /// Returns the path of the count in a response.
     fn count_path(&self) -> &'static str;
+    /// Checks that a second field, beside the one for routing, names the model of the path, if it names one.
+    fn check_model(&self, _body: &[u8], _path_model: &str) -> Result<(), ApiError> {
+        Ok(())
+    }
     /// Returns the edit for a second field that names the model, beside the one for routing.
     fn rename_model(&self, _body: &[u8], _model: &str) -> Option<Edit> {
         None

@@ -1,6 +1,6 @@
 //! Input that is a text, a list of texts, a list of tokens, or a list of such lists.
 
-use crate::json::{DecodeResult, FromJson, JsonReader, decode_json};
+use crate::json::{DecodeResult, FieldIndex, FromJson, JsonReader, decode_json};
 
 /// What of a request's input has another number of tokens than its length in the body tells.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -34,14 +34,18 @@ impl TokenInput {
         })
     }
 
-    /// Summarizes the input that is written so.
-    pub(super) fn summary(&self, written: &str) -> InputSummary {
-        let inputs = match self.has_other {
+    /// Returns how many inputs there are in what is written so; something else counts for all that it may be.
+    pub(super) fn most_inputs(&self, written: &str) -> u64 {
+        match self.has_other {
             true => count_inputs(written),
             false => self.inputs as u64,
-        };
+        }
+    }
+
+    /// Summarizes the input that is written so.
+    pub(super) fn summary(&self, written: &str) -> InputSummary {
         let summary = InputSummary {
-            inputs,
+            inputs: self.most_inputs(written),
             ..InputSummary::default()
         };
         match self.token_ids {
@@ -67,18 +71,59 @@ impl TokenInput {
     }
 }
 
-/// Counts the inputs of a list; something else may have as many as it has texts.
+/// Counts the inputs of a list, also those of lists in it; something else may have as many as it has texts.
 pub(super) fn count_inputs(written: &str) -> u64 {
     let (mut reader, mut count) = (JsonReader::new(written), 0);
     // What cannot be read no upstream reads either.
-    let _ = match reader.peek() {
-        Some(b'[') => reader.array(|reader| {
-            count += 1;
-            reader.skip()
-        }),
-        _ => count_texts(&mut reader, &mut count),
-    };
+    match reader.peek() {
+        Some(b'[') => count = count_items(&mut reader).unwrap_or_default(),
+        _ => {
+            let _ = count_texts(&mut reader, &mut count);
+        }
+    }
     count.max(1)
+}
+
+/// Counts the inputs in lists that stand in fields of the body which are not known: an upstream may read those too.
+/// `may_hold`: tells by its name whether a field may have inputs.
+pub(super) fn count_unknown_inputs(
+    body: &[u8],
+    fields: &FieldIndex,
+    may_hold: fn(&str) -> bool,
+) -> u64 {
+    let mut count = 0;
+    let mut reader = JsonReader::new(str::from_utf8(body).unwrap_or_default());
+    let _ = reader.object(|reader, key| {
+        if fields.knows_top(key) || !may_hold(key) {
+            return reader.skip();
+        }
+        count += count_items(reader)?;
+        Ok(())
+    });
+    count
+}
+
+/// Counts the items of lists at any depth, of which a list of tokens is one.
+fn count_items(reader: &mut JsonReader<'_>) -> DecodeResult<u64> {
+    let (mut count, mut has_tokens) = (0, false);
+    match reader.peek() {
+        Some(b'[') => reader.array(|reader| {
+            match reader.peek() {
+                Some(b'0'..=b'9' | b'-') => {
+                    has_tokens = true;
+                    reader.skip()?;
+                }
+                _ => count += count_items(reader)?.max(1),
+            }
+            Ok(())
+        })?,
+        Some(b'{') => reader.object(|reader, _| {
+            count += count_items(reader)?;
+            Ok(())
+        })?,
+        _ => reader.skip()?,
+    }
+    Ok(count + u64::from(has_tokens))
 }
 
 fn count_texts(reader: &mut JsonReader<'_>, count: &mut u64) -> DecodeResult {
@@ -115,5 +160,51 @@ impl<'a> FromJson<'a> for TokenInput {
         self.inputs = texts + lists + usize::from(has_bare_tokens);
         self.has_other |= texts > 0 && (lists > 0 || self.token_ids > 0);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::count_inputs;
+    use crate::formats::EmbedMethod;
+    use crate::model::Format;
+
+    #[test]
+    fn lists_in_lists_are_inputs() {
+        for (written, inputs) in [
+            (r#""a""#, 1),
+            (r#"["a",{}]"#, 2),
+            (r#"[["a","b","c"]]"#, 3),
+            (r#"[[1,2],"a"]"#, 2),
+            (r#"[[[1,2],[3]]]"#, 2),
+            (r#"[{"title":"a","text":"b"}]"#, 1),
+            (r#"[{"content":["a","b"]},{"image":"x"}]"#, 3),
+            (r#"[{"content":{"parts":[{"text":"a"},{"text":"b"}]}}]"#, 2),
+            (r#"{"a":["b","c"]}"#, 2),
+        ] {
+            assert_eq!(count_inputs(written), inputs, "{written}");
+        }
+    }
+
+    #[test]
+    fn fields_that_are_not_known_may_have_inputs() {
+        for (fields, inputs) in [
+            (r#""input":"a""#, 1),
+            (r#""input":["a","b"],"dimensions":3"#, 2),
+            (r#""input":"a","texts":["b","c"]"#, 3),
+            (r#""input":"a","more":{"texts":["b",["c","d"]]}"#, 4),
+            (r#""input":"a","input_type":"query","truncate":true"#, 1),
+            (r#""input":"a","embedding_types":["float","int8"]"#, 1),
+            (r#""input":[["a","b"]]"#, 2),
+        ] {
+            let body = format!(r#"{{"model":"m",{fields}}}"#);
+            let codec = Format::Chat.codec().embedding_codec().expect("a codec");
+            let summary = codec.summarize(EmbedMethod::Batch, None, body.as_bytes());
+            assert_eq!(
+                summary.expect("a summary").1.input.inputs,
+                inputs,
+                "{fields}"
+            );
+        }
     }
 }

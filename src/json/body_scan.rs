@@ -23,6 +23,8 @@ pub struct BodyScan<'a> {
     pub chosen_host: Option<String>,
     /// The body itself has a field that is not known, or has one twice. Those that only refer to input do not count.
     pub has_unknown_setting: bool,
+    /// The conversation has a tool of the upstream's own, or what may be one: an item or a field that is not known.
+    pub may_start_tools: bool,
     /// Has no fields but those of text.
     pub is_text: bool,
     /// It has a field for which an upstream adds to the prompt by itself, such as tools.
@@ -46,6 +48,7 @@ pub fn scan_body<'a>(text: &'a str, index: &FieldIndex) -> BodyScan<'a> {
             ..BodyScan::default()
         },
         has_unknown_type: false,
+        tools: ToolSigns::default(),
     };
     let mut reader = JsonReader::new(text);
     let read = scanner.read_body(&mut reader).and_then(|()| reader.end());
@@ -61,6 +64,17 @@ struct BodyScanner<'i, 'a> {
     found: BodyScan<'a>,
     /// An object of the item that is read has a type that is not known, or two.
     has_unknown_type: bool,
+    /// In the object of the conversation that is read.
+    tools: ToolSigns,
+}
+
+/// Whether an object has tools, as far as its fields tell.
+#[derive(Clone, Copy, Default)]
+struct ToolSigns {
+    /// It has one that the upstream runs.
+    is_hosted: bool,
+    /// It has a field that is not known and is named as if it had one.
+    is_named: bool,
 }
 
 /// What is looked for in a value.
@@ -69,12 +83,15 @@ struct SearchScope {
     /// Fields that are not known, since the value is of a known one.
     unknown: bool,
     models: bool,
+    /// Tools in the conversation.
+    tools: bool,
 }
 
 /// Models are looked for in every field.
 const MODELS_ONLY: SearchScope = SearchScope {
     unknown: false,
     models: true,
+    tools: false,
 };
 
 /// The numbers of the known fields that an object has.
@@ -121,7 +138,7 @@ impl<'a> BodyScanner<'_, 'a> {
                     let chosen_host = self.index.rules.chosen_host;
                     self.found.chosen_host = chosen_host(key, reader.clone());
                 }
-                return self.read_unknown(reader, key, &path, true);
+                return self.read_unknown(reader, key, &path, MODELS_ONLY);
             };
             self.found.is_text &= entry.top == Knowledge::Text;
             if !numbers.insert(entry.number) {
@@ -132,10 +149,11 @@ impl<'a> BodyScanner<'_, 'a> {
                 self.keep_wanted(at, name, reader);
             }
             self.found.has_prompting_field |= self.index.known.prompting.contains(&name);
-            let models = self.index.known.turns != Some(name);
+            let conversation = self.index.known.conversation;
             let search = SearchScope {
                 unknown: true,
-                models,
+                models: self.index.known.turns != Some(name),
+                tools: conversation.is_some_and(|rules| rules.fields.contains(&name)),
             };
             match entry.is_opaque {
                 true if self.index.known.searched.contains(&name) => {
@@ -201,8 +219,10 @@ impl<'a> BodyScanner<'_, 'a> {
     ) -> DecodeResult {
         match reader.peek() {
             Some(b'{') if search.unknown => self.read_known_object(reader, path, search),
-            Some(b'{') if search.models => reader
-                .object(|reader, key| self.read_unknown(reader, key, &Path::Key(path, key), false)),
+            Some(b'{') if search.models || search.tools => reader.object(|reader, key| {
+                let search = self.search_tools(reader, key, false, search);
+                self.read_unknown(reader, key, &Path::Key(path, key), search)
+            }),
             Some(b'[') => {
                 let mut count = 0;
                 reader.array(|reader| {
@@ -222,11 +242,13 @@ impl<'a> BodyScanner<'_, 'a> {
         search: SearchScope,
     ) -> DecodeResult {
         let mut object = ObjectFindings::default();
+        let around = std::mem::take(&mut self.tools);
         reader.object(|reader, key| match key {
-            "type" => self.read_type(reader, path, &mut object),
+            "type" => self.read_type(reader, path, search, &mut object),
             _ => self.read_field(reader, key, path, search, &mut object),
         })?;
         self.judge(&object, path);
+        self.tools = around;
         Ok(())
     }
 
@@ -234,6 +256,7 @@ impl<'a> BodyScanner<'_, 'a> {
         &mut self,
         reader: &mut JsonReader<'a>,
         object: &Path<'_>,
+        search: SearchScope,
         found: &mut ObjectFindings<'a>,
     ) -> DecodeResult {
         // A value of another kind, or with half a character, is passed over.
@@ -244,6 +267,8 @@ impl<'a> BodyScanner<'_, 'a> {
         if known == Knowledge::Unknown || found.kind.is_some() {
             self.note_unknown(&Path::Key(object, "type"));
             self.has_unknown_type = true;
+            self.found.may_start_tools |=
+                search.tools && (found.kind.is_some() || !self.is_past(kind.as_deref()));
         }
         self.found.is_text &= known == Knowledge::Text;
         if kind.is_none() {
@@ -270,11 +295,10 @@ impl<'a> BodyScanner<'_, 'a> {
         }) else {
             self.note_unknown(&path);
             self.has_unknown_type |= key.eq_ignore_ascii_case("type");
-            return match search.models {
-                true => self.read_unknown(reader, key, &path, false),
-                false => reader.skip(),
-            };
+            let search = self.search_tools(reader, key, false, search);
+            return self.read_unknown(reader, key, &path, search);
         };
+        let search = self.search_tools(reader, key, true, search);
         self.found.is_text &= entry.nested == Knowledge::Text;
         let is_first = found.numbers.insert(entry.number);
         if !is_first {
@@ -304,15 +328,54 @@ impl<'a> BodyScanner<'_, 'a> {
         reader: &mut JsonReader<'a>,
         key: &str,
         path: &Path<'_>,
-        is_top: bool,
+        search: SearchScope,
     ) -> DecodeResult {
-        if (self.index.rules.names_model)(key, is_top) {
+        let is_top = matches!(path, Path::Key(Path::Root, _));
+        if search.models && (self.index.rules.names_model)(key, is_top) {
             if reader.peek() != Some(b'n') && self.found.other_model.is_none() {
                 self.found.other_model = Some(path.to_string());
             }
             return reader.skip();
         }
-        self.read(reader, path, MODELS_ONLY)
+        let search = SearchScope {
+            unknown: false,
+            ..search
+        };
+        self.read(reader, path, search)
+    }
+
+    /// Notes whether a field of the conversation has tools, and returns what is looked for in its value.
+    fn search_tools(
+        &mut self,
+        reader: &JsonReader<'a>,
+        key: &str,
+        is_known: bool,
+        search: SearchScope,
+    ) -> SearchScope {
+        let rules = self.index.known.conversation;
+        let mut value = reader.clone();
+        let Some(rules) = rules.filter(|_| search.tools && value.peek() != Some(b'n')) else {
+            return search;
+        };
+        let has_tools = rules.holds_tools(key);
+        if has_tools {
+            let tools = value.raw();
+            self.tools.is_hosted |= tools.is_ok_and(rules.has_hosted);
+        } else if !is_known && !rules.past_fields.contains(&key) {
+            let is_type = key != "type" && key.eq_ignore_ascii_case("type");
+            self.tools.is_named |= is_type || (rules.may_name_tools)(key);
+        }
+        SearchScope {
+            tools: !has_tools && !rules.past_fields.contains(&key),
+            ..search
+        }
+    }
+
+    /// Tells whether an object of a type that is not known only tells what has been done.
+    fn is_past(&self, kind: Option<&str>) -> bool {
+        let rules = self.index.known.conversation;
+        let is_past = |kind| rules.is_some_and(|rules| (rules.is_past)(kind));
+        kind.is_some_and(is_past)
     }
 
     fn judge(&mut self, object: &ObjectFindings<'_>, path: &Path<'_>) {
@@ -320,6 +383,13 @@ impl<'a> BodyScanner<'_, 'a> {
         if let Some(name) = self.index.find_misplaced(&object.placed, kind, path) {
             self.note_unknown(&Path::Key(path, name));
         }
+        let rules = self.index.known.conversation;
+        let is_listing = kind.is_some_and(|kind| {
+            let listings = rules.map(|rules| rules.listings);
+            listings.is_some_and(|listings| listings.contains(&kind))
+        });
+        self.found.may_start_tools |= self.tools.is_hosted && !is_listing;
+        self.found.may_start_tools |= self.tools.is_named && !self.is_past(kind);
         if let Some((stored, _)) = self.index.known.stored {
             let is_stored = kind == Some(stored) && object.has_id && !object.has_content;
             self.found.has_stored_item |= is_stored;

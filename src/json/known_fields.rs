@@ -28,6 +28,8 @@ pub struct KnownFields {
     pub prompting: &'static [&'static str],
     /// The field of the body itself that has the turns of the conversation, in which no model is looked for.
     pub turns: Option<&'static str>,
+    /// What in the conversation may have an upstream run tools of its own; `None`: nothing is looked for.
+    pub conversation: Option<&'static ConversationRules>,
     /// The type of items that an upstream may keep under their `id`, and the field that has all of one.
     pub stored: Option<(&'static str, &'static str)>,
     /// Fields of the body itself that are not known, since they refer to input which is not there, and do nothing else.
@@ -67,6 +69,31 @@ pub struct PlacedFields {
     pub at: &'static [&'static str],
 }
 
+/// What in a conversation may have an upstream run tools of its own.
+pub struct ConversationRules {
+    /// The fields of the body itself that have it.
+    pub fields: &'static [&'static str],
+    /// Tells whether objects of a type that is not known only tell what has been done.
+    pub is_past: fn(&str) -> bool,
+    /// Fields that only tell what has been done, whatever stands in them.
+    pub past_fields: &'static [&'static str],
+    /// The types of objects whose tools are not for this request.
+    pub listings: &'static [&'static str],
+    /// Tells whether such a tool, or list of tools, has one that the upstream runs.
+    pub has_hosted: fn(&str) -> bool,
+    /// Tells whether a field that is not known may have tools.
+    pub may_name_tools: fn(&str) -> bool,
+}
+
+impl ConversationRules {
+    /// Tells whether a field has a tool or a list of them.
+    pub(super) fn holds_tools(&self, key: &str) -> bool {
+        ["tools", "tool"]
+            .iter()
+            .any(|name| key.eq_ignore_ascii_case(name))
+    }
+}
+
 /// No fields at all.
 pub const NO_FIELDS: KnownFields = KnownFields {
     top: &[],
@@ -78,6 +105,7 @@ pub const NO_FIELDS: KnownFields = KnownFields {
     wanted: &[],
     prompting: &[],
     turns: None,
+    conversation: None,
     stored: None,
     referring: &[],
     base: None,

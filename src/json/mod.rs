@@ -21,7 +21,9 @@ pub use body_scan::{BodyScan, scan_body};
 pub use fields::{Fields, Node};
 pub(crate) use from_json::from_json;
 pub use from_json::{FromJson, Present, RawJson, decode_json};
-pub use known_fields::{FieldIndex, KnownFields, NO_FIELDS, PlacedFields, UnknownFieldRules};
+pub use known_fields::{
+    ConversationRules, FieldIndex, KnownFields, NO_FIELDS, PlacedFields, UnknownFieldRules,
+};
 pub use path::Path;
 pub use reader::{DecodeResult, JsonError, JsonReader};
 pub use rules::{Field, FieldConflict, NotedField, ObjectRules, PresentFields, Rule, UNSPECIFIED};

@@ -4,6 +4,7 @@ pub(super) mod body_growth;
 mod image_output;
 mod known_cost;
 mod recording_time;
+mod response_time;
 pub(super) mod settlement;
 mod thinking_output;
 
@@ -11,7 +12,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::context::{RESERVED_TIME, RequestContext, RequestCost};
+use super::context::{RequestContext, RequestCost};
 use super::large_body;
 use crate::access::{self, Leases, PendingReservation, Reserve};
 use crate::formats::{DEFAULT_TOOL_ROUNDS, Operation, RequestFindings};
@@ -20,6 +21,7 @@ use crate::runtime::{Attempt, Prices};
 use crate::translate::{BodyEstimate, MeasuredUsage, likely_tokens_of_text};
 use image_output::max_image_tokens;
 use known_cost::check_known_cost;
+use response_time::{billed_time, longest_time};
 use thinking_output::{explain_thinking, max_compaction, max_predicted, max_thinking};
 
 /// The output of models that do not say how long it may be, where the request does not either.
@@ -70,7 +72,6 @@ pub(super) fn reserve(
     let compacted_of = |attempt: &Attempt| max_compaction(findings.may_compact, attempt, client);
     let highest_of = |attempt: &Attempt| {
         let prices = attempt.settings.prices?;
-        let longest = attempt.timeouts.total.unwrap_or(RESERVED_TIME);
         let limit_of_text = limit
             .output
             .filter(|_| !answers_with_image(attempt, client));
@@ -87,7 +88,7 @@ pub(super) fn reserve(
         let readings = 1 + u64::from(compacted_of(attempt).is_some());
         let readings = readings.max(images_of(attempt, client, limit.choices));
         let tokens = input_of(attempt).tokens.saturating_mul(readings);
-        let highest = prices.max_cost(tokens, output, milliseconds(longest));
+        let highest = prices.max_cost(tokens, output, milliseconds(longest_time(attempt)));
         Some(highest + prices.audio_cost(recording))
     };
     let highest = attempts.iter().filter_map(highest_of).max();
@@ -159,8 +160,8 @@ fn max_input(
     client: Format,
 ) -> MaxInput {
     let is_passthrough = attempt.upstream.format == client;
-    let is_unseen = estimate.has_unseen_input(is_passthrough);
     let readings = rounds.at(is_passthrough).saturating_add(1);
+    let is_unseen = estimate.has_unseen_input(is_passthrough) || readings > 1;
     let seen = estimate.max_tokens(attempt.settings.settings.max_image_tokens);
     // An upstream refuses more than its model takes, of each input.
     let most = attempt.settings.settings.max_input_tokens;
@@ -285,8 +286,7 @@ fn cost_of_attempt(ctx: &RequestContext) -> Option<RequestCost> {
     }
     let recording = recording.map(|recording| recording.milliseconds);
     let prices = ctx.route.current()?.settings.prices;
-    let took = ctx.attempt.sent_at().map(|since| since.elapsed());
-    let took = milliseconds(took.unwrap_or_default());
+    let took = milliseconds(billed_time(ctx));
     let reserved = ctx.billing.reserved().filter(|_| unread.is_some());
     // What is reserved for earlier attempts is theirs.
     let earlier = ctx.billing.earlier().and_then(|earlier| earlier.cost);

@@ -322,8 +322,10 @@ fn check_other_model(ctx: &RequestContext, request: &RequestSummary) -> Result<(
     };
     let mut attempts = ctx.route.attempts().iter();
     let mut is_paid = || attempts.any(|attempt| attempt.settings.prices.is_some());
-    let is_bound = key.is_restricted() || (key.is_capped() && is_paid());
-    if !is_bound || request.operation == Operation::CountTokens {
+    let is_count = request.operation == Operation::CountTokens;
+    let is_bound = key.is_restricted() || (!is_count && key.is_capped() && is_paid());
+    // A count of the native format has its request in a field, with a model that is compared with that of the path.
+    if !is_bound || (is_count && ctx.client.format() == Format::Native) {
         return Ok(());
     }
     let (codec, body) = (ctx.client.codec(), &ctx.route.body);

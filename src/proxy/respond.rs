@@ -25,7 +25,7 @@ use super::downstream::{write_body, write_header};
 use super::gateway::Gateway;
 use super::local::image_files;
 use super::timer::{Idle, IdleTimeout};
-use super::timer::{client_gone, deadline_exceeded, is_downstream, sleep_to, within};
+use super::timer::{before, client_gone, is_downstream, sleep_to, within};
 use super::upstream::decompress::Decompressor;
 use super::upstream::redact;
 use super::{billing, downstream, local};
@@ -97,6 +97,9 @@ impl Gateway {
             ctx.note_upstream_wait();
             limit = idle_timeout(ctx);
             let end = chunk.is_none();
+            if !end {
+                ctx.attempt.note_read();
+            }
             let mut chunk = decompress(ctx, &mut decompressor, chunk)?;
             self.response_body_filter(session, &mut chunk, end, ctx)?;
             if end {
@@ -193,6 +196,9 @@ impl Gateway {
             chunk => chunk?,
         };
         let end = chunk.is_none();
+        if !end {
+            ctx.attempt.note_read();
+        }
         let mut chunk = match is_complete(ctx) && end {
             true => decompressor.decompress(chunk).unwrap_or_default(),
             false => decompress(ctx, decompressor, chunk)?,
@@ -334,9 +340,8 @@ async fn read_or_release(
     let mut read = pin!(read_chunk(upstream, limit));
     tokio::select! {
         biased;
-        chunk = &mut read => chunk.map(Some).map_err(|error| error.into_up()),
+        chunk = before(deadline, read.as_mut()) => chunk.map(Some).map_err(|error| error.into_up()),
         gone = session.read_body_or_idle(true) => Err(client_gone(gone)),
-        () = sleep_to(deadline), if deadline.is_some() => Err(deadline_exceeded()),
         () = sleep_to(release), if release.is_some() => Ok(None),
     }
 }
@@ -355,9 +360,10 @@ async fn read_or_keep_alive(
     loop {
         let passed = tokio::select! {
             biased;
-            chunk = &mut read => return chunk.map_err(|error| error.into_up()),
+            chunk = before(deadline, read.as_mut()) => {
+                return chunk.map_err(|error| error.into_up());
+            }
             gone = session.read_body_or_idle(true) => return Err(client_gone(gone)),
-            () = sleep_to(deadline), if deadline.is_some() => return Err(deadline_exceeded()),
             passed = idle.passed(ctx.response.last_sent(), since) => passed,
         };
         let translator = ctx.response.translator.as_ref();

@@ -59,6 +59,25 @@ impl ReusableTimer {
     }
 }
 
+/// Waits for a step until a deadline. What is ready only then comes too late: a body whose chunks are always ready would never
+/// end otherwise.
+pub(super) async fn before<T>(
+    deadline: Option<TokioInstant>,
+    step: Pin<&mut impl Future<Output = Result<T>>>,
+) -> Result<T> {
+    let Some(deadline) = deadline else {
+        return step.await;
+    };
+    if TokioInstant::now() >= deadline {
+        return Err(deadline_exceeded());
+    }
+    tokio::select! {
+        biased;
+        done = step => done,
+        () = sleep_until(deadline) => Err(deadline_exceeded()),
+    }
+}
+
 /// Runs a step towards the upstream, but ends it when the client leaves or the deadline passes.
 pub(super) async fn unless_gone<T>(
     session: &mut ServerSession,
@@ -67,9 +86,8 @@ pub(super) async fn unless_gone<T>(
 ) -> Result<T> {
     tokio::select! {
         biased;
-        done = step => done.map_err(|error| error.into_up()),
+        done = before(deadline, step) => done.map_err(|error| error.into_up()),
         gone = session.read_body_or_idle(true) => Err(client_gone(gone)),
-        () = sleep_to(deadline), if deadline.is_some() => Err(deadline_exceeded()),
     }
 }
 
@@ -179,6 +197,20 @@ mod tests {
         assert_eq!(within(Duration::ZERO, pin!(ready(7))).await, Some(7));
         assert_eq!(within(None, pin!(ready(7))).await, Some(7));
         assert_eq!(within(SHORT, pin!(pending::<u8>())).await, None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_step_that_is_ready_too_late_does_not_count() {
+        let now = TokioInstant::now();
+        for (deadline, in_time) in [(None, true), (Some(now + LONG), true), (Some(now), false)] {
+            let done = before(deadline, pin!(ready(Ok(7)))).await;
+            assert_eq!(done.is_ok_and(|done| done == 7), in_time, "{deadline:?}");
+        }
+        assert!(
+            before(Some(now + SHORT), pin!(pending::<Result<u8>>()))
+                .await
+                .is_err()
+        );
     }
 
     #[tokio::test]

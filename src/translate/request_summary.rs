@@ -78,6 +78,12 @@ impl RequestSummary {
                 return Err(ApiError::invalid("missing required field model").at("model"));
             }
         };
+        let counter = codec
+            .token_counter()
+            .filter(|_| operation == Operation::CountTokens);
+        if let (Some(counter), Some(path_model)) = (counter, path_model) {
+            counter.check_model(body, path_model)?;
+        }
         if model.is_empty() {
             return Err(ApiError::invalid("model: expected the id of a model").at("model"));
         }

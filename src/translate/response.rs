@@ -103,7 +103,9 @@ impl ResponseTranslator {
             return Err(unexpected_content_type(mime, summary.stream));
         };
         let codec = client.codec().conversation_codec();
+        let choices = summary.output_limit.choices;
         Ok(ResponseTranslator {
+            observer: ResponseObserver::of_choices(choices),
             conversation_codec: codec.filter(|_| stores_response),
             is_array,
             ..ResponseTranslator::of_handler(handler, client, limit)
@@ -122,10 +124,7 @@ impl ResponseTranslator {
     ) -> Result<ResponseTranslator, ApiError> {
         let mime = content_type.split(';').next().unwrap_or("").trim();
         let is_event_stream = mime.eq_ignore_ascii_case(EVENT_STREAM);
-        let content_type = match is_event_stream {
-            true => SSE,
-            false => content_type,
-        };
+        let content_type = if is_event_stream { SSE } else { content_type };
         let new = ResponseTranslator::new(client, upstream, summary, options, content_type, limit);
         let mut translator = new?;
         translator.event_stream = is_event_stream.then(Box::default);

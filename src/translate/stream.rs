@@ -217,8 +217,9 @@ fn observe(observer: &mut ResponseObserver, in_reasoning: &mut bool, event: &Eve
             usage::add_delta(&mut observer.uncounted, *in_reasoning, delta);
         }
         Event::Close { .. } => observer.has_content = true,
-        Event::Finish { reason, .. } => {
+        Event::Finish { choice, reason } => {
             (observer.has_content, observer.finished) = (true, true);
+            observer.complete_choice(*choice);
             observer.observe_finish(reason);
         }
         Event::Usage(usage) => observer.record_usage(*usage),

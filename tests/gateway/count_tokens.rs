@@ -29,6 +29,33 @@ fn request_body(client: &str, model: &str, prompt: &str) -> Value {
     }
 }
 
+#[tokio::test]
+async fn a_count_names_the_model_of_the_path_or_none() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&every_format_config(mock.address));
+    for (named, status) in [
+        (Some("models/same-native"), 200),
+        (Some("same-native"), 200),
+        (None, 200),
+        (Some("models/other"), 400),
+    ] {
+        let mut counted = json!({"contents": [{"role": "user", "parts": [{"text": "hi"}]}]});
+        if let Some(named) = named {
+            counted["model"] = named.into();
+        }
+        let body = json!({"generateContentRequest": counted});
+        let response = send_request(&gateway, "native", "same-native", &body).await;
+        assert_eq!(response.status, status, "{named:?}: {}", response.text());
+        if status == 400 {
+            let message = response.error("native");
+            assert!(
+                message.contains("must be the model of the path"),
+                "{message}"
+            );
+        }
+    }
+}
+
 async fn send_request(gateway: &Gateway, client: &str, model: &str, body: &Value) -> Response {
     post(gateway.url(&path(client, model)), body.to_string()).await
 }

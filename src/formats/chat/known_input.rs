@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use super::Chat;
 use super::text_input::TEXT_INPUT;
-use super::tool_rounds::tool_rounds;
+use super::tool_rounds::{CONVERSATION, tool_rounds};
 use crate::formats::dearer_setting::USUAL_VALUES;
 use crate::formats::extra_thinking::ThinkingSwitch;
 use crate::formats::unknown_fields::UNKNOWN_FIELDS;
@@ -148,6 +148,7 @@ const KNOWN_INPUT: KnownFields = KnownFields {
     turns: Some("messages"),
     prompting: &["tools", "functions", "response_format"],
     referring: &["prediction"],
+    conversation: Some(&CONVERSATION),
     base: Some(&TEXT_INPUT),
     ..NO_FIELDS
 };

@@ -1,7 +1,11 @@
 //! The rounds of tools that the upstream runs itself.
 
-use crate::formats::tool_rounds::{DEFAULT_TOOL_ROUNDS, OwnTools, ToolRunner, shared_rounds};
-use crate::json::{DecodeResult, FromJson, JsonReader, Present, decode_json, from_json};
+use crate::formats::tool_rounds::{
+    DEFAULT_TOOL_ROUNDS, OwnTools, ToolRunner, decode_tools, may_name_tools, shared_rounds,
+};
+use crate::json::{
+    ConversationRules, DecodeResult, FromJson, JsonReader, Present, decode_json, from_json,
+};
 
 /// The tools that the client runs; some send what others put into `function` beside the type.
 const OWN_TOOLS: OwnTools = OwnTools {
@@ -17,6 +21,40 @@ const OWN_TOOLS: OwnTools = OwnTools {
         "cache_control",
     ],
 };
+
+/// The parts that vendors have beside those of the format.
+const VENDOR_PARTS: [&str; 14] = [
+    "input_text",
+    "output_text",
+    "input_image",
+    "input_file",
+    "input_video",
+    "image",
+    "audio",
+    "video",
+    "document",
+    "thinking",
+    "reasoning",
+    "reference",
+    "tool_reference",
+    "tool_result",
+];
+
+/// What in messages may have the upstream run tools.
+pub(super) const CONVERSATION: ConversationRules = ConversationRules {
+    fields: &["messages"],
+    is_past: |kind| kind.ends_with("_url") || VENDOR_PARTS.contains(&kind),
+    past_fields: &["tool_calls", "tool_plan", "tool_results", "executed_tools"],
+    listings: &[],
+    has_hosted,
+    may_name_tools,
+};
+
+/// Tells whether one of the tools of a message is the upstream's.
+fn has_hosted(written: &str) -> bool {
+    let tools = decode_tools::<DeclaredChatTool>(written);
+    tools.is_none_or(|tools| tools.iter().any(|tool| tool.0.is_hosted(&OWN_TOOLS)))
+}
 
 from_json! {
     struct RequestedChatTools {

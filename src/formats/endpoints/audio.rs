@@ -267,7 +267,22 @@ mod tests {
             let found = form_findings(routed.as_bytes()).other_model;
             assert_eq!(found.as_deref(), Some(name));
         }
+        for name in [
+            "preset[]",
+            "Preset[0]",
+            "engine.id",
+            "extra_body[engine]",
+            "extra_body.engine",
+            "[engine]",
+            "options[model]",
+        ] {
+            let routed = form(&[("model", "m"), (name, "x")]);
+            let found = form_findings(routed.as_bytes()).other_model;
+            assert_eq!(found.as_deref(), Some(name));
+        }
         for (name, value, is_dearer) in [
+            ("service_tier[0]", "priority", true),
+            ("service-tier", "priority", true),
             ("service_tier", "priority", true),
             ("Service_tier", "priority", true),
             ("speed", "fast", true),

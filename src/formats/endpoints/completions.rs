@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use super::endpoint_fields::index_fields;
 use crate::formats::chat::request_usage;
 use crate::formats::dearer_setting::DEARER_FIELDS;
-use crate::formats::token_input::TokenInput;
+use crate::formats::token_input::{TokenInput, count_unknown_inputs};
 use crate::formats::{
     InputSummary, OutputLimit, RoutingFields, decode_model_name, decode_unique_fields,
     decode_written_fields, set_field,
@@ -62,7 +62,7 @@ pub(super) fn decode_routing_fields(body: &[u8]) -> Result<RoutingFields<'_>, Ap
     };
     let answers = n.count()?.max(best_of.count()?).unwrap_or(1).max(1);
     let prompt = prompt.value().map(RawJson::get).unwrap_or_default();
-    let prompts = TokenInput::count(prompt).inputs.max(1) as u64;
+    let prompts = TokenInput::count(prompt).most_inputs(prompt).max(1) + unknown_prompts(body);
     let choices = answers.saturating_mul(prompts);
     Ok(RoutingFields {
         stream,
@@ -80,7 +80,21 @@ pub(super) fn summarize_input(body: &[u8]) -> InputSummary {
     let prompt = decode_unique_fields(body, [&["prompt"]]);
     let prompt = prompt.ok().and_then(|[prompt]| prompt.value());
     let written = prompt.map(RawJson::get).unwrap_or_default();
-    TokenInput::count(written).summary(written)
+    let summary = TokenInput::count(written).summary(written);
+    InputSummary {
+        inputs: summary.inputs + unknown_prompts(body),
+        ..summary
+    }
+}
+
+/// Counts what may be further prompts, such as `prompt_embeds`. The endpoint has many settings that are lists.
+fn unknown_prompts(body: &[u8]) -> u64 {
+    count_unknown_inputs(body, &FIELDS, |key| {
+        let key = key.to_ascii_lowercase();
+        ["prompt", "input", "text"]
+            .iter()
+            .any(|word| key.contains(word))
+    })
 }
 
 /// Limits the output.
@@ -105,6 +119,15 @@ mod tests {
             (r#""prompt":[1,2],"n":2,"best_of":3"#, None, 3, 2),
             (r#""prompt":[[1,2],[3]],"n":4"#, None, 8, 3),
             (r#""n":2"#, None, 2, 0),
+            (
+                r#""prompt":[{"prompt_string":"a"},{}],"max_tokens":7"#,
+                Some(7),
+                2,
+                0,
+            ),
+            (r#""prompt":["a",{},{}],"n":2"#, None, 6, 0),
+            (r#""prompt":"a","prompt_embeds":["x","y"]"#, None, 3, 0),
+            (r#""prompt":"a","stop_token_ids":[1,2]"#, None, 1, 0),
         ] {
             let body = format!(r#"{{"model":"m",{fields}}}"#);
             let routing = decode_routing_fields(body.as_bytes()).expect(fields);

@@ -14,6 +14,7 @@ use super::chat::Chat;
 use super::dearer_setting::{DEARER_FIELDS, USUAL_VALUES};
 use super::json_bytes::to_json_string;
 use super::multipart;
+use super::token_input::count_unknown_inputs;
 use super::{
     InputSummary, ModelField, Observation, Passthrough, PassthroughEndpoint, RequestFindings,
     ResponseObserver, RoutingFields, decode_model_name, decode_unique_fields, set_model,
@@ -94,8 +95,12 @@ impl PassthroughEndpoint {
         match self {
             _ if self.takes_recording() => audio::summarize_form(body),
             PassthroughEndpoint::Completions => completions::summarize_input(body),
-            PassthroughEndpoint::Rerank => text_items::rerank_input(body),
-            PassthroughEndpoint::Moderations => text_items::moderation_input(body),
+            PassthroughEndpoint::Rerank => {
+                with_unknown_inputs(text_items::rerank_input(body), body, &RERANK_FIELDS)
+            }
+            PassthroughEndpoint::Moderations => {
+                with_unknown_inputs(text_items::moderation_input(body), body, &MODERATION_FIELDS)
+            }
             _ => InputSummary::default(),
         }
     }
@@ -195,6 +200,13 @@ pub enum EndpointResponse {
     Text,
     /// Bytes that go to the client as they come; so many of them are a token, where the upstream counts none.
     Recording(u64),
+}
+
+fn with_unknown_inputs(input: InputSummary, body: &[u8], fields: &FieldIndex) -> InputSummary {
+    InputSummary {
+        inputs: input.inputs + count_unknown_inputs(body, fields, |_| true),
+        ..input
+    }
 }
 
 fn model_of(body: &[u8]) -> Result<Option<ModelField<'_>>, ApiError> {

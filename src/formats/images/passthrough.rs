@@ -89,6 +89,7 @@ impl Passthrough for Images {
                 observer.uncounted.add_image();
             }
             ImageEventType::Completed => {
+                observer.complete_choice(u32::try_from(observer.images).unwrap_or(u32::MAX));
                 observer.images += 1;
                 if event.usage.is_none() {
                     observer.uncounted.add_image();

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use super::Messages;
 use super::text_input::TEXT_INPUT;
-use super::tool_rounds::tool_rounds;
+use super::tool_rounds::{CONVERSATION, tool_rounds};
 use crate::formats::unknown_fields::UNKNOWN_FIELDS;
 use crate::formats::{InputInspection, RequestFindings};
 use crate::json::{
@@ -129,6 +129,7 @@ const KNOWN_INPUT: KnownFields = KnownFields {
     ],
     wanted: &[&["speed"], &["inference_geo"], &["service_tier"]],
     prompting: &["tools", "output_config"],
+    conversation: Some(&CONVERSATION),
     base: Some(&TEXT_INPUT),
     ..NO_FIELDS
 };

@@ -1,9 +1,12 @@
 //! The rounds of tools that the upstream runs itself.
 
 use crate::formats::tool_rounds::{
-    DEFAULT_TOOL_ROUNDS, OwnTools, ToolRunner, decode_rounds, sum_of_rounds,
+    DEFAULT_TOOL_ROUNDS, OwnTools, ToolRunner, decode_rounds, decode_tools, may_name_tools,
+    sum_of_rounds,
 };
-use crate::json::{DecodeResult, FromJson, JsonReader, RawJson, decode_json, from_json};
+use crate::json::{
+    ConversationRules, DecodeResult, FromJson, JsonReader, RawJson, decode_json, from_json,
+};
 
 /// How the types of tools begin that the client runs.
 const OWN_TYPES: [&str; 4] = ["bash_", "text_editor_", "computer_", "memory_"];
@@ -28,6 +31,60 @@ const OWN_TOOLS: OwnTools = OwnTools {
         "max_characters",
     ],
 };
+
+/// The type of what stands for a tool that is declared among those of the request, and its fields.
+const REFERENCE: &str = "tool_reference";
+const REFERENCE_FIELDS: [&str; 4] = ["name", "tool_name", "toolset_name", "cache_control"];
+
+/// Blocks beside those that are known that only tell what has been done.
+const PAST_BLOCKS: [&str; 8] = [
+    "server_tool_use",
+    "mcp_tool_use",
+    "search_result",
+    "container_upload",
+    "browser_state",
+    "compaction",
+    "fallback",
+    "web_search_result",
+];
+
+/// What in messages may have the upstream run tools.
+pub(super) const CONVERSATION: ConversationRules = ConversationRules {
+    fields: &["messages", "system"],
+    is_past: |kind| {
+        let ends = ["_result", "_result_error", "_output"];
+        PAST_BLOCKS.contains(&kind) || ends.iter().any(|end| kind.ends_with(end))
+    },
+    past_fields: &["caller"],
+    listings: &["tool_removal"],
+    has_hosted,
+    may_name_tools,
+};
+
+/// Tells whether one of the tools of a block is the upstream's.
+fn has_hosted(written: &str) -> bool {
+    let tools = decode_tools::<RawJson<'_>>(written);
+    let is_hosted = |tool: &RawJson<'_>| {
+        let declared = decode_json::<DeclaredMessagesTool>(tool.get());
+        let is_own = declared.is_ok_and(|tool| !tool.runner.is_hosted(&OWN_TOOLS));
+        !is_own && !is_reference(tool.get())
+    };
+    tools.is_none_or(|tools| tools.iter().any(is_hosted))
+}
+
+/// Tells whether an object is such a reference and nothing else.
+fn is_reference(written: &str) -> bool {
+    let (mut types, mut is_plain) = (0, true);
+    let read = JsonReader::new(written).object(|reader, key| {
+        types += usize::from(key == "type");
+        is_plain &= match key {
+            "type" => reader.clone().text().is_ok_and(|kind| kind == REFERENCE),
+            _ => REFERENCE_FIELDS.contains(&key),
+        };
+        reader.skip()
+    });
+    read.is_ok() && is_plain && types == 1
+}
 
 const MAX_USES: &str = "max_uses";
 

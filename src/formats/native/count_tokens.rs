@@ -7,11 +7,12 @@ use super::request::{NativeRequest, decode_fields, encode_fields};
 use super::{Native, validation};
 use crate::formats::json_bytes::to_json_bytes;
 use crate::formats::{
-    CountTokensRequest, ErrorCodec, TokenCounter, UpstreamTarget, decode_request_body,
-    decode_response_body, to_json_string,
+    CountTokensRequest, ErrorCodec, TokenCounter, UpstreamTarget, decode_model_name,
+    decode_request_body, decode_response_body, decode_unique_fields, decode_unique_members,
+    to_json_string,
 };
 use crate::json::{Edit, Present, RawJson, from_json};
-use crate::model::{ApiError, Losses, Request};
+use crate::model::{ApiError, Losses, Request, truncated};
 
 /// The token counter of the format.
 pub(super) struct NativeTokenCounter;
@@ -107,6 +108,22 @@ impl TokenCounter for NativeTokenCounter {
 
     fn count_path(&self) -> &'static str {
         "totalTokens"
+    }
+
+    fn check_model(&self, body: &[u8], path_model: &str) -> Result<(), ApiError> {
+        let [wrapped] = decode_unique_fields(body, [field_names::GENERATE_CONTENT_REQUEST])?;
+        let [model] = decode_unique_members(&wrapped, [&["model"]])?;
+        let Some(named) = decode_model_name(body, &model)? else {
+            return Ok(());
+        };
+        let name = named.name.strip_prefix("models/").unwrap_or(&named.name);
+        if name == path_model {
+            return Ok(());
+        }
+        let (path, expected, got) = (model.path(), truncated(path_model), truncated(name));
+        let message =
+            format!("`{path}` must be the model of the path, `models/{expected}`, got `{got}`");
+        Err(ApiError::invalid(message).at(path))
     }
 
     fn rename_model(&self, body: &[u8], model: &str) -> Option<Edit> {

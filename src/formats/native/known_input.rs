@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use super::Native;
 use super::text_input::TEXT_INPUT;
-use super::tool_rounds::tool_rounds;
+use super::tool_rounds::{CONVERSATION, tool_rounds};
 use crate::formats::media_kind::may_be_text;
 use crate::formats::unknown_fields::UNKNOWN_FIELDS;
 use crate::formats::{InputInspection, RequestCodec, RequestFindings, RequestHead};
@@ -99,6 +99,7 @@ const KNOWN_INPUT: KnownFields = KnownFields {
     wanted: &[&["serviceTier", "service_tier"]],
     turns: Some("contents"),
     prompting: &["tools"],
+    conversation: Some(&CONVERSATION),
     base: Some(&TEXT_INPUT),
     has_snake_case: true,
     ..NO_FIELDS

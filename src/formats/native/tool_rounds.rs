@@ -1,8 +1,35 @@
 //! The rounds of tools that the upstream runs itself.
 
 use super::field_names::FUNCTION_DECLARATIONS;
-use crate::formats::tool_rounds::shared_rounds;
-use crate::json::{DecodeResult, FromJson, JsonReader, decode_json, from_json};
+use crate::formats::tool_rounds::{decode_tools, shared_rounds};
+use crate::json::{ConversationRules, DecodeResult, FromJson, JsonReader, decode_json, from_json};
+
+/// What in contents may have the upstream run tools. Their parts have no types but fields.
+pub(super) const CONVERSATION: ConversationRules = ConversationRules {
+    fields: &["contents", "systemInstruction", "system_instruction"],
+    is_past: |_| false,
+    past_fields: &[
+        "toolCall",
+        "tool_call",
+        "toolResponse",
+        "tool_response",
+        "videoMetadata",
+        "video_metadata",
+        "mediaResolution",
+        "media_resolution",
+        "audioTranscription",
+        "audio_transcription",
+    ],
+    listings: &[],
+    has_hosted,
+    may_name_tools: |_| true,
+};
+
+/// Tells whether one of the tools of a content is the upstream's.
+fn has_hosted(written: &str) -> bool {
+    let tools = decode_tools::<DeclaredNativeTool>(written);
+    tools.is_none_or(|tools| tools.iter().any(|tool| tool.is_hosted))
+}
 
 from_json! {
     struct RequestedNativeTools {

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use super::Responses;
 use super::text_input::TEXT_INPUT;
-use super::tool_rounds::tool_rounds;
+use super::tool_rounds::{CONVERSATION, tool_rounds};
 use crate::formats::dearer_setting::{DEARER_FIELDS, USUAL_VALUES};
 use crate::formats::unknown_fields::UNKNOWN_FIELDS;
 use crate::formats::{InputInspection, RequestFindings};
@@ -89,6 +89,7 @@ const KNOWN_INPUT: KnownFields = KnownFields {
         "prompt",
     ],
     prompting: &["tools", "text"],
+    conversation: Some(&CONVERSATION),
     base: Some(&TEXT_INPUT),
     ..NO_FIELDS
 };

@@ -1,9 +1,12 @@
 //! The rounds of tools that the upstream runs itself.
 
 use crate::formats::tool_rounds::{
-    DEFAULT_TOOL_ROUNDS, OwnTools, ToolRunner, decode_rounds, shared_rounds,
+    DEFAULT_TOOL_ROUNDS, OwnTools, ToolRunner, decode_rounds, decode_tools, may_name_tools,
+    shared_rounds,
 };
-use crate::json::{DecodeResult, FromJson, JsonReader, Present, RawJson, decode_json, from_json};
+use crate::json::{
+    ConversationRules, DecodeResult, FromJson, JsonReader, Present, RawJson, decode_json, from_json,
+};
 
 /// The types of tools that the client runs; a namespace has such.
 const OWN_TYPES: [&str; 7] = [
@@ -32,6 +35,40 @@ const OWN_TOOLS: OwnTools = OwnTools {
         "environment",
     ],
 };
+
+/// Items and parts beside those that are known that only tell what has been done, or have their tools in a field.
+const PAST_ITEMS: [&str; 11] = [
+    "compaction",
+    "item_reference",
+    "configuration_update",
+    "additional_tools",
+    "tool_search_output",
+    "program",
+    "program_output",
+    "computer_screenshot",
+    "input_audio",
+    "input_video",
+    "context_compaction",
+];
+
+/// What in the items of the input may have the upstream run tools.
+pub(super) const CONVERSATION: ConversationRules = ConversationRules {
+    fields: &["input", "instructions"],
+    is_past: |kind| {
+        let is_call = kind.ends_with("_call") || kind.ends_with("_call_output");
+        is_call || kind.starts_with("mcp_") || PAST_ITEMS.contains(&kind)
+    },
+    past_fields: &["caller"],
+    listings: &["mcp_list_tools"],
+    has_hosted,
+    may_name_tools,
+};
+
+/// Tells whether one of the tools of an item is the upstream's.
+fn has_hosted(written: &str) -> bool {
+    let tools = decode_tools::<DeclaredResponsesTool>(written);
+    tools.is_none_or(|tools| tools.iter().any(DeclaredResponsesTool::is_hosted))
+}
 
 from_json! {
     struct RequestedResponsesTools<'a> {

@@ -1,7 +1,7 @@
 //! The attempt's part of a request: what one upstream is asked, and how that goes.
 
 use std::net::SocketAddr;
-use std::time::Instant;
+use std::time::Duration;
 
 use tokio::time::Instant as TokioInstant;
 
@@ -29,7 +29,9 @@ pub(in crate::proxy) struct AttemptState {
     unfinished: bool,
     other_addresses: Vec<SocketAddr>,
     next_address: Option<SocketAddr>,
-    sent_at: Option<Instant>,
+    sent_at: Option<TokioInstant>,
+    /// When the last byte of the response was read.
+    read_at: Option<TokioInstant>,
     /// The response was one of success, and the client cannot get it.
     unusable: bool,
     /// The response was one of success, and what it says cannot be read.
@@ -134,11 +136,25 @@ impl AttemptState {
     }
 
     pub(in crate::proxy) fn set_sent(&mut self) {
-        self.sent_at = Some(Instant::now());
+        self.sent_at = Some(TokioInstant::now());
     }
 
-    pub(in crate::proxy) const fn sent_at(&self) -> Option<Instant> {
+    pub(in crate::proxy) const fn sent_at(&self) -> Option<TokioInstant> {
         self.sent_at
+    }
+
+    /// Notes that the upstream has sent something of its response.
+    pub(in crate::proxy) fn note_read(&mut self) {
+        self.read_at = Some(TokioInstant::now());
+    }
+
+    /// How long the upstream has been at work: until its last byte was read, or until now where it has sent none.
+    pub(in crate::proxy) fn took(&self) -> Duration {
+        let until = self.read_at.unwrap_or_else(TokioInstant::now);
+        let took = self
+            .sent_at
+            .map(|since| until.saturating_duration_since(since));
+        took.unwrap_or_default()
     }
 
     pub(in crate::proxy) const fn is_unusable(&self) -> bool {

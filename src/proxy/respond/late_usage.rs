@@ -7,13 +7,13 @@ use bytes::Bytes;
 use pingora_core::protocols::http::ServerSession;
 use pingora_core::protocols::http::client::HttpSession as UpstreamSession;
 use pingora_core::{Error, ErrorType, Result};
-use tokio::time::{Instant as TokioInstant, sleep_until};
+use tokio::time::Instant as TokioInstant;
 
 use crate::formats::ResponseObserver;
 use crate::proxy::attempt::response_memory;
 use crate::proxy::context::{ClientState, RequestContext};
 use crate::proxy::large_body;
-use crate::proxy::timer::{deadline_exceeded, is_downstream, unless_gone, within};
+use crate::proxy::timer::{before, is_downstream, unless_gone, within};
 use crate::proxy::upstream::decompress::Decompressor;
 
 /// How long the usage of a complete stream is waited for, and how much may come before it: it follows the finish
@@ -50,11 +50,8 @@ pub(in crate::proxy) async fn run_step<T>(
             done => return done,
         }
     }
-    tokio::select! {
-        biased;
-        done = step => done.map_err(|error| error.into_up()),
-        () = sleep_until(read_until(client, deadline)) => Err(deadline_exceeded()),
-    }
+    let done = before(Some(read_until(client, deadline)), step).await;
+    done.map_err(|error| error.into_up())
 }
 
 fn log_reading(client: &ClientState) {
@@ -140,12 +137,19 @@ async fn read(
     let mut silence = limits.first_byte;
     while is_awaited(ctx, &limits) {
         let left = limits.until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            // A body whose chunks are always ready would go on.
+            return;
+        }
         let limit = silence.map_or(left, |silence| silence.min(left));
         let chunk = within(limit, pin!(upstream.read_response_body())).await;
         let Some(Ok(chunk)) = chunk else {
             return;
         };
         let end = chunk.is_none();
+        if !end {
+            ctx.attempt.note_read();
+        }
         let Some(rest) = limits
             .bytes
             .checked_sub(chunk.as_ref().map_or(0, Bytes::len))

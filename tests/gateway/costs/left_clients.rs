@@ -356,6 +356,53 @@ async fn one_key_has_few_requests_that_are_finished_without_their_clients() {
     assert_eq!(lines.iter().filter(reported).count(), 32);
 }
 
+/// One choice may come after the other, each with the usage so far.
+#[tokio::test]
+async fn a_stream_of_several_choices_is_read_until_all_have_come() {
+    let (some, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let signals = (some.clone(), go.clone());
+    let upstream = Http1Upstream::start(move |mut connection, _| {
+        let (some, go) = signals.clone();
+        async move {
+            let _ = connection.read_message().await;
+            let chunk = |index: usize, count: usize| {
+                let choice = json!({"index": index, "delta": {"content": "hi"}, "finish_reason": "stop"});
+                let usage = json!({"prompt_tokens": 1000, "completion_tokens": count});
+                let event = json!({"object": "chat.completion.chunk", "choices": [choice], "usage": usage});
+                let event = format!("data: {event}\n\n");
+                format!("{:x}\r\n{event}\r\n", event.len())
+            };
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+            connection.send(format!("{head}{}", chunk(0, 1))).await;
+            some.notify_one();
+            go.notified().await;
+            let done = "e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n";
+            connection.send(format!("{}{done}", chunk(1, 100))).await;
+            connection.read_until_closed().await;
+        }
+    })
+    .await;
+    let gateway = CappedGateway::start(&config(upstream.address, CAPPED, ""));
+    for (count, client) in ["chat", "native"].into_iter().enumerate() {
+        let (path, mut body) = request(client, "priced-chat", "hello", true);
+        match client {
+            "chat" => body["n"] = json!(2),
+            _ => body["generationConfig"]["candidateCount"] = json!(2),
+        }
+        let mut connection = gateway.send(&path, &body).await;
+        assert_eq!(connection.read_head().await.expect("a head").status(), 200);
+        some.notified().await;
+        let _ = connection.read_chunk().await;
+        drop(connection);
+        gateway.until_reading(count + 1).await;
+        go.notify_one();
+        gateway.gateway.until_idle().await;
+    }
+    for line in gateway.lines().await {
+        assert_eq!(line.count("output_tokens"), 100);
+    }
+}
+
 /// A native stream may have a finish reason and usage in each chunk: what comes after them is paid as well.
 #[tokio::test]
 async fn a_stream_without_a_mark_of_its_end_is_read_until_it_ends() {

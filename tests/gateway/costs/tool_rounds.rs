@@ -114,6 +114,40 @@ async fn each_round_of_hosted_tools_is_reserved() {
             json!({"tools": [{"type": "namespace", "name": "n", "Tools": [{"type": "mcp"}]}]}),
             10,
         ),
+        // Tools may stand in the conversation too.
+        (
+            "responses",
+            "responses",
+            json!({"input": [{"role": "user", "content": "hi"},
+                {"type": "additional_tools", "tools": [{"type": "web_search"}]}]}),
+            10,
+        ),
+        (
+            "responses",
+            "responses",
+            json!({"input": [{"role": "user", "content": "hi"},
+                {"type": "additional_tools", "tools": [{"type": "function", "name": "f"}]}]}),
+            0,
+        ),
+        (
+            "messages",
+            "messages",
+            json!({"messages": [{"role": "user", "content": [{"type": "text", "text": "hi"},
+                {"type": "tool_addition", "tool": {"type": "web_search_20250305", "name": "web_search"}}]}]}),
+            10,
+        ),
+        (
+            "chat",
+            "chat",
+            json!({"messages": [{"role": "user", "content": "hi", "tools": [{"type": "web_search"}]}]}),
+            10,
+        ),
+        (
+            "native",
+            "native",
+            json!({"contents": [{"role": "user", "parts": [{"text": "hi"}], "tools": [{"googleSearch": {}}]}]}),
+            10,
+        ),
     ] {
         let model = format!("small-{upstream}");
         let response = ask(&gateway, client, &model, "key-capped", &more).await;

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::formats::dearer_setting::{DEARER_FIELDS, USUAL_VALUES};
 use crate::formats::embedding_codec::check_count;
 use crate::formats::json_bytes::to_json_bytes;
-use crate::formats::token_input::TokenInput;
+use crate::formats::token_input::{TokenInput, count_unknown_inputs};
 use crate::formats::unknown_fields::UNKNOWN_FIELDS;
 use crate::formats::{
     EmbeddingSummary, ModelField, RequestFindings, UpstreamTarget, decode_model_name,
@@ -34,6 +34,9 @@ const KNOWN_INPUT: KnownFields = KnownFields {
 
 static FIELDS: LazyLock<FieldIndex> =
     LazyLock::new(|| FieldIndex::new(&KNOWN_INPUT, UNKNOWN_FIELDS));
+
+/// Settings of vendors that are lists.
+const LIST_SETTINGS: [&str; 2] = ["embedding_types", "output_types"];
 
 const BASE64: &str = "base64";
 const FLOAT: &str = "float";
@@ -64,6 +67,8 @@ pub(super) fn summarize(
     let written = input.value().map(RawJson::get).unwrap_or_default();
     let input = TokenInput::count(written);
     summary.input = input.summary(written);
+    let is_input = |key: &str| !LIST_SETTINGS.contains(&key);
+    summary.input.inputs += count_unknown_inputs(body, &FIELDS, is_input);
     // Some upstreams take images here, or messages in place of it.
     if !input.has_other {
         check_count("input", input.inputs)?;

@@ -1,6 +1,7 @@
 //! When a usage record is written, and that it stays as it is.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -214,4 +215,21 @@ async fn time_that_is_paid_for_ends_with_what_is_reserved() {
     let timed = World::with_config(&timed).context(words);
     let latest = tokio::time::Instant::now() + RESERVED_TIME;
     assert!(timed.deadline().is_some_and(|deadline| deadline <= latest));
+}
+
+#[tokio::test(start_paused = true)]
+async fn time_is_billed_until_the_last_byte_and_never_beyond_what_is_reserved() {
+    let words = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"four\"}}]}\n\n";
+    let timed = CONFIG.replace("input: 1, output: 10", "per_second: 0.001");
+    for (until_read, after, cost) in [(10, 5, "0.01"), (10, 500, "0.01"), (95, 0, "0.06")] {
+        let world = World::with_config(&timed);
+        let mut ctx = world.context(words);
+        tokio::time::advance(Duration::from_secs(until_read)).await;
+        ctx.attempt.note_read();
+        // The client reads on.
+        tokio::time::advance(Duration::from_secs(after)).await;
+        drop(ctx);
+        let records = world.usage_records().await;
+        assert_eq!(records[0].cost.to_string(), cost, "{until_read} {after}");
+    }
 }
