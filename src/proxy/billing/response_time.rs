@@ -17,3 +17,8 @@ pub(super) fn billed_time(ctx: &RequestContext) -> Duration {
 pub(super) fn longest_time(attempt: &Attempt) -> Duration {
     attempt.timeouts.total.unwrap_or(RESERVED_TIME)
 }
+
+/// In whole milliseconds, as prices and records have it.
+pub(super) fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}

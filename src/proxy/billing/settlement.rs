@@ -6,7 +6,8 @@ use std::time::Instant;
 use http::HeaderName;
 use jiff::Timestamp;
 
-use super::{cost, milliseconds};
+use super::cost::cost;
+use super::response_time::milliseconds;
 use crate::formats::HeaderFields;
 use crate::metrics::ServedRequest;
 use crate::model::{Action, MAX_AMOUNT_LEN, UsageDetails, UsageRecord};

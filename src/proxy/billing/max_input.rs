@@ -1,0 +1,99 @@
+//! The most input that an attempt may be billed for.
+
+use crate::formats::{DEFAULT_TOOL_ROUNDS, RequestFindings};
+use crate::model::{ApiError, Format};
+use crate::runtime::Attempt;
+use crate::translate::BodyEstimate;
+
+/// The input of models that do not say how much they take: as much as the largest ones.
+const DEFAULT_INPUT_TOKENS: u64 = 1 << 20;
+
+/// The most input that an attempt may be billed for.
+#[derive(Clone, Copy)]
+pub(super) struct MaxInput {
+    pub(super) tokens: u64,
+    /// Some of it is not in the body, so that it may be as much as the model takes.
+    pub(super) is_unseen: bool,
+    /// How often the upstream may read it.
+    readings: u64,
+}
+
+/// How often an upstream may read the prompt again for its own tools.
+#[derive(Clone, Copy, Default)]
+pub(super) struct ToolRounds {
+    /// As the request says, in the client's format.
+    declared: u64,
+    /// It has a field that the gateway does not know, and for which an upstream of that format may run tools.
+    may_be_more: bool,
+}
+
+impl ToolRounds {
+    pub(super) fn of(findings: &RequestFindings) -> ToolRounds {
+        ToolRounds {
+            declared: findings.tool_rounds,
+            may_be_more: findings.may_start_tools,
+        }
+    }
+
+    /// Translation does not keep the limits of tools, and leaves behind what is not known.
+    fn at(self, is_passthrough: bool) -> u64 {
+        match (self.declared, is_passthrough) {
+            (declared, true) if self.may_be_more => declared.max(DEFAULT_TOOL_ROUNDS),
+            (declared, true) => declared,
+            (0, false) => 0,
+            (_, false) => DEFAULT_TOOL_ROUNDS,
+        }
+    }
+}
+
+pub(super) fn max_input(
+    estimate: BodyEstimate,
+    rounds: ToolRounds,
+    attempt: &Attempt,
+    client: Format,
+) -> MaxInput {
+    let is_passthrough = attempt.upstream.format == client;
+    let readings = rounds.at(is_passthrough).saturating_add(1);
+    let is_unseen = estimate.has_unseen_input(is_passthrough) || readings > 1;
+    let seen = estimate.max_tokens(attempt.settings.settings.max_image_tokens);
+    // An upstream refuses more than its model takes, of each input.
+    let most = attempt.settings.settings.max_input_tokens;
+    let most = most.map(|most| most.saturating_mul(estimate.inputs()));
+    let tokens = match most {
+        Some(most) if is_unseen => most.saturating_mul(readings),
+        Some(most) => seen.min(most),
+        None if is_unseen => seen.saturating_mul(readings).max(DEFAULT_INPUT_TOKENS),
+        None => seen,
+    };
+    MaxInput {
+        tokens,
+        is_unseen,
+        readings,
+    }
+}
+
+/// Says in the error of a cap why so much would have been reserved.
+pub(super) fn explain_unseen(
+    mut api_error: ApiError,
+    input: MaxInput,
+    field: Option<String>,
+) -> ApiError {
+    let (tokens, field) = (input.tokens, field.filter(|field| !field.is_empty()));
+    let (which, instead) = match field {
+        Some(field) => (format!("by `{field}`"), "leave that out"),
+        None => (
+            "such as a document, a recording or a stored conversation".to_owned(),
+            "send the input as text",
+        ),
+    };
+    let rounds = match input.readings {
+        1 => String::new(),
+        readings => format!(", read {readings} times for the upstream's own tools"),
+    };
+    let why = format!(
+        " (it refers to input that the gateway cannot count, {which}, and that may have {tokens} tokens{rounds}: \
+         {instead}, or set max_input_tokens of the model)"
+    );
+    api_error.message.push_str(&why);
+    api_error
+}
