@@ -261,6 +261,10 @@ impl Metrics {
 
     /// Those of the config and of the databases.
     fn register_operation(&mut self) {
+        // Alerts see the first reload only where there was a count before it.
+        for outcome in ["taken", "refused"] {
+            drop(self.reloads.get_or_create(&OutcomeLabel { outcome }));
+        }
         let registry = &mut self.registry;
         registry.register(
             "config_reloads",
