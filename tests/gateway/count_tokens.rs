@@ -35,7 +35,6 @@ async fn a_count_names_the_model_of_the_path_or_none() {
     let gateway = Gateway::start(&every_format_config(mock.address));
     for (named, status) in [
         (Some("models/same-native"), 200),
-        (Some("same-native"), 200),
         (None, 200),
         (Some("models/other"), 400),
     ] {

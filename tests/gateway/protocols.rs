@@ -228,6 +228,8 @@ async fn many_streams_share_few_connections_to_an_http2_upstream() {
     let gateway = Gateway::start(&single_upstream_config("", &upstream));
     let sent = chat_body("mock:name=many mock:wait=many mock:text=together", false);
     let (client, url) = (new_client(), gateway.url(CHAT));
+    let (status, _) = send(&client, url.clone(), chat_body("hello", true).into()).await;
+    assert_eq!(status, 200);
     let calls = join_all((0..STREAMS).map(|_| send(&client, url.clone(), sent.clone().into())));
     let release = async {
         wait_until("all of them wait", async || {
@@ -243,7 +245,7 @@ async fn many_streams_share_few_connections_to_an_http2_upstream() {
         assert_eq!(status, 200, "{text}");
         assert!(text.contains("together"), "{text}");
     }
-    // At the start several may be opened side by side before one is there to be shared.
+    // When the first one is full, several may be opened side by side before one is there to be shared.
     let connections = between.connections();
     assert!(connections < STREAMS / 2, "{connections} connections");
     for _ in 0..20 {
