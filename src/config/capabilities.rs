@@ -198,9 +198,11 @@ fn setting(
             Some(sizes.collect::<Vec<_>>().join(","))
         }
         Takes::Names => {
-            let items = reader.filled_list(field).into_iter();
-            let names = items.filter_map(|item| reader.value(item, field_name));
-            let names: Vec<_> = names.map(|name| name.value).collect();
+            let mut names = Vec::new();
+            for item in reader.filled_list(field) {
+                let name = reader.value(item, |text| field_name(text, &names));
+                names.extend(name.map(|name| name.value));
+            }
             Some(names.join(","))
         }
         Takes::SomeOf(words) => {
@@ -211,8 +213,15 @@ fn setting(
     }
 }
 
-/// The name of a field, or of one in every message.
-fn field_name(text: &str) -> values::Parsed<String> {
+/// The fields that limit the output, without which an upstream generates more than was asked for.
+const LIMITS: [&str; 2] = ["max_completion_tokens", "max_tokens"];
+
+/// The name of a field, or of one in every message, behind other names.
+fn field_name(text: &str, earlier: &[String]) -> values::Parsed<String> {
+    let is_limit = |name: &str| LIMITS.contains(&name);
+    if is_limit(text) && earlier.iter().any(|name| is_limit(name) && name != text) {
+        return Err("one of max_completion_tokens and max_tokens at most: the output is limited by the other".to_owned());
+    }
     let is_name = |name: &str| {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
         !name.is_empty() && name.bytes().all(is_plain)

@@ -247,6 +247,11 @@ impl Capabilities {
         Ok(())
     }
 
+    /// Tells whether the upstream refuses a field of a chat request.
+    pub(in crate::formats) fn refuses(&self, name: &str) -> bool {
+        self.chat_unsupported.iter().any(|refused| refused == name)
+    }
+
     /// Tells whether requests in the upstream's own format are changed: it refuses fields, or has another name for one.
     pub const fn changes_passthrough(&self) -> bool {
         self.chat_old_max_field || !self.chat_unsupported.is_empty()

@@ -7,7 +7,7 @@ use super::delta_bytes::PeekedDelta;
 use super::error::decode_error;
 use super::finish_reason::{ChoiceSummary, decode_finish_reason};
 use super::kept_audio::{PeekedMessage, find_kept_audio};
-use super::unsupported::remove_unsupported;
+use super::unsupported::{limit_fields, remove_unsupported};
 use super::usage::CompletionUsage;
 use crate::formats::images_only::images_only;
 use crate::formats::{
@@ -70,12 +70,9 @@ impl Passthrough for Chat {
         may_be_written: bool,
         capabilities: &Capabilities,
     ) -> Result<Vec<Edit>, ApiError> {
-        let names: [&[&str]; 2] = [&["max_completion_tokens"], &["max_tokens"]];
-        let fields = decode_written_fields(body, may_be_written, names)?;
-        let (heeded, other) = match (fields, capabilities.chat_old_max_field) {
-            ([newer, older], false) => (newer, older),
-            ([newer, older], true) => (older, newer),
-        };
+        let [heeded, other] = limit_fields(capabilities);
+        let names: [&[&str]; 2] = [&[heeded], &[other]];
+        let [heeded, other] = decode_written_fields(body, may_be_written, names)?;
         let limit = limit.to_string();
         let mut edits = vec![set_field(body, &heeded, &limit)];
         if other.value().is_some() {

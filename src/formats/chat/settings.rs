@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::unsupported::{OLDER_LIMIT, limit_fields};
 use crate::formats::Capabilities;
 use crate::formats::effort::{NO_EFFORT, decode_effort};
 use crate::formats::settings::{SAMPLING, TOP_LOGPROBS, decode_count_in, report_set};
@@ -92,10 +93,9 @@ pub(super) fn encode_sampling<'a>(
         top_logprobs: sampling.top_logprobs.filter(|_| sampling.logprobs),
         ..ChatSampling::default()
     };
-    if capabilities.chat_old_max_field {
-        encoded.max_tokens = max_tokens;
-    } else {
-        encoded.max_completion_tokens = max_tokens;
+    match limit_fields(capabilities) {
+        [OLDER_LIMIT, _] => encoded.max_tokens = max_tokens,
+        _ => encoded.max_completion_tokens = max_tokens,
     }
     if !capabilities.sampling {
         report_set(REFUSED_BY_REASONING_MODELS, request, losses);

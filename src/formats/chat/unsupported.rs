@@ -3,30 +3,43 @@
 use crate::formats::{Capabilities, to_json_string};
 use crate::json::{DecodeResult, JsonReader};
 
-const NEWER_LIMIT: &str = "max_completion_tokens";
+pub(super) const NEWER_LIMIT: &str = "max_completion_tokens";
+pub(super) const OLDER_LIMIT: &str = "max_tokens";
 
 /// What begins the name of a field that is in every message.
 const IN_MESSAGES: &str = "messages.";
 
+/// Returns the field by which an upstream limits the output, and the other one: whoever refuses one of them knows the other.
+pub(super) fn limit_fields(capabilities: &Capabilities) -> [&'static str; 2] {
+    let [newer, older] = [NEWER_LIMIT, OLDER_LIMIT].map(|name| capabilities.refuses(name));
+    match newer > older || (newer == older && capabilities.chat_old_max_field) {
+        true => [OLDER_LIMIT, NEWER_LIMIT],
+        false => [NEWER_LIMIT, OLDER_LIMIT],
+    }
+}
+
 /// Returns the body without the fields that the upstream refuses, and reports the path of each. `None`: it has none of
 /// them, or is not an object.
 ///
-/// A limit of the output is not removed but renamed, where the upstream knows it by its older name.
+/// A limit of the output is not removed but renamed, where the upstream knows it by its other name.
 pub(super) fn remove_unsupported(
     body: &str,
     capabilities: &Capabilities,
     report: &mut dyn FnMut(String),
 ) -> Option<Vec<u8>> {
-    let names = &capabilities.chat_unsupported;
     if !capabilities.changes_passthrough() {
         return None;
     }
-    let is_refused = |name: &str| names.iter().any(|refused| refused == name);
+    let [limit, other_limit] = limit_fields(capabilities);
+    // Without any limit, an upstream would generate more than was asked and reserved for.
+    let is_refused = |name: &str| name != limit && capabilities.refuses(name);
     let in_messages = |name: &str| {
-        let mut names = names.iter();
+        let mut names = capabilities.chat_unsupported.iter();
         names.any(|refused| refused.strip_prefix(IN_MESSAGES) == Some(name))
     };
-    let is_renamed = |name: &str| capabilities.chat_old_max_field && name == NEWER_LIMIT;
+    let is_renamed = |name: &str| {
+        name == other_limit && (capabilities.chat_old_max_field || capabilities.refuses(name))
+    };
     let is_affected = |name: &str| is_refused(name) || is_renamed(name);
     // Most bodies have none of these fields, and are not copied.
     if !has_field(body, &is_affected, &in_messages) {
@@ -34,16 +47,19 @@ pub(super) fn remove_unsupported(
     }
     let mut reader = JsonReader::new(body);
     let (mut kept, mut is_changed) = (KeptMembers::default(), false);
-    let mut newer_limit = None;
+    let (mut has_limit, mut renamed) = (false, None);
     let read = reader.object(|reader, name| {
         let value = reader.raw()?;
         match name {
-            // An upstream that knows the other name only would generate without a limit.
             _ if is_renamed(name) && value != "null" => {
-                newer_limit = Some(value);
+                renamed = Some(value);
                 is_changed = true;
             }
-            "max_tokens" if value == "null" => {}
+            _ if name == limit && value == "null" => {}
+            _ if name == limit => {
+                has_limit = true;
+                kept.push(name, value);
+            }
             _ if is_refused(name) => {
                 report(name.to_owned());
                 is_changed = true;
@@ -59,8 +75,8 @@ pub(super) fn remove_unsupported(
         }
         Ok(())
     });
-    if let Some(limit) = newer_limit.filter(|_| !kept.has_limit) {
-        kept.push("max_tokens", limit);
+    if let Some(value) = renamed.filter(|_| !has_limit) {
+        kept.push(limit, value);
     }
     (read.is_ok() && is_changed).then(|| kept.finish())
 }
@@ -143,15 +159,12 @@ fn message_without(
 /// An object that is written member by member.
 struct KeptMembers {
     text: String,
-    /// Whether a member is the older limit of the output.
-    has_limit: bool,
 }
 
 impl Default for KeptMembers {
     fn default() -> KeptMembers {
         KeptMembers {
             text: "{".to_owned(),
-            has_limit: false,
         }
     }
 }
@@ -164,7 +177,6 @@ impl KeptMembers {
         self.text += &String::from_utf8_lossy(&to_json_string(name));
         self.text.push(':');
         self.text += value;
-        self.has_limit |= name == "max_tokens";
     }
 
     fn finish(self) -> Vec<u8> {
@@ -177,12 +189,12 @@ mod tests {
     use super::*;
 
     fn removed(body: &str, names: &str) -> (Option<String>, Vec<String>) {
+        removed_by(body, names, "max_tokens")
+    }
+
+    fn removed_by(body: &str, names: &str, max_field: &str) -> (Option<String>, Vec<String>) {
         let mut capabilities = Capabilities::default();
-        let set = [
-            ("chat_unsupported", names),
-            ("chat_max_field", "max_tokens"),
-        ];
-        for (name, value) in set {
+        for (name, value) in [("chat_unsupported", names), ("chat_max_field", max_field)] {
             capabilities.set(name, value).expect("a capability");
         }
         let mut paths = Vec::new();
@@ -235,6 +247,33 @@ mod tests {
                     "{with_null}"
                 );
             }
+        }
+    }
+
+    #[test]
+    fn a_refused_limit_has_the_other_name_and_one_always_stays() {
+        let (newer, older) = ("max_completion_tokens", "max_tokens");
+        for (names, max_field, limit) in [
+            ("max_tokens", newer, newer),
+            ("max_tokens", older, newer),
+            ("max_tokens,temperature", newer, newer),
+            ("max_completion_tokens", newer, older),
+            // No config may name both, but an upstream and a model may each name one.
+            ("max_tokens,max_completion_tokens", newer, newer),
+            ("max_tokens,max_completion_tokens", older, older),
+        ] {
+            let expected = format!(r#"{{"{limit}":5}}"#);
+            for sent in [newer, older] {
+                let body = format!(r#"{{"{sent}":5}}"#);
+                let (shorter, _) = removed_by(&body, names, max_field);
+                assert_eq!(shorter.unwrap_or(body), expected, "{names}, {max_field}");
+            }
+            let (one, _) = removed_by(
+                r#"{"max_tokens":5,"max_completion_tokens":5}"#,
+                names,
+                max_field,
+            );
+            assert_eq!(one.as_deref(), Some(&*expected), "{names}, {max_field}");
         }
     }
 }
