@@ -232,6 +232,9 @@ impl Gateway {
                     return Ok(response.session);
                 }
                 Err(error) if reused && may_be_stale(&error) && !ctx.client.has_left() => {
+                    // The upstream may have taken its time before it closed the connection.
+                    ctx.note_upstream_wait();
+                    ctx.response.end_upstream_wait();
                     only_new = true;
                 }
                 Err(error) => {

@@ -125,6 +125,19 @@ impl BodyEstimate {
         }
     }
 
+    /// Returns the bytes of text.
+    pub const fn text(self) -> u64 {
+        self.text
+    }
+
+    /// Returns the estimate of a body with so much more text.
+    pub const fn with_more_text(self, bytes: u64) -> BodyEstimate {
+        BodyEstimate {
+            text: self.text.saturating_add(bytes),
+            ..self
+        }
+    }
+
     /// Returns how many inputs there are, each of which may be as long as the model takes.
     pub fn inputs(self) -> u64 {
         self.inputs.max(1)

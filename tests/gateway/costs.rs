@@ -2,6 +2,7 @@
 
 mod concurrency;
 mod extra_output;
+mod grown_bodies;
 mod interrupted;
 mod left_clients;
 mod spending_caps;

@@ -9,7 +9,7 @@ use crate::json::ChunkedBytes;
 use crate::model::{
     Action, ApiError, ApiErrorKind, FieldLocation, Losses, Setting, TranslationState,
 };
-use crate::proxy::billing;
+use crate::proxy::billing::{self, body_growth};
 use crate::proxy::context::RequestContext;
 use crate::proxy::context::loss_paths::loss_paths;
 use crate::proxy::gateway::Gateway;
@@ -23,14 +23,15 @@ impl Gateway {
     pub(in crate::proxy) fn translate_request(&self, ctx: &mut RequestContext) -> Result<Bytes> {
         let translate = || translated_body(&self.runtime.conversations, ctx);
         match large_body::process(ctx.route.body.len(), translate) {
-            Ok((mut body, losses, translated)) => {
+            Ok(mut translated) => {
+                ctx.attempt.set_translated_media(translated.media);
                 ctx.attempt.set_translated(
-                    losses,
+                    translated.losses,
                     translated.translation_state,
                     translated.operation,
                 );
-                let first = body.next_chunk().unwrap_or_default();
-                ctx.attempt.set_rest_of_body(body);
+                let first = translated.body.next_chunk().unwrap_or_default();
+                ctx.attempt.set_rest_of_body(translated.body);
                 Ok(first)
             }
             Err(api_error) => Err(ctx.withdraw_attempt(api_error)),
@@ -38,11 +39,21 @@ impl Gateway {
     }
 }
 
+/// The body for an upstream, and what is known of it.
+struct UpstreamBody {
+    body: ChunkedBytes,
+    losses: Losses,
+    translation_state: TranslationState,
+    operation: Operation,
+    /// See [`body_growth::translated_media`].
+    media: Option<u64>,
+}
+
 /// The client's own bytes for its own format, a translation for any other.
 fn translated_body(
     conversations: &Conversations,
     ctx: &RequestContext,
-) -> Result<(ChunkedBytes, Losses, TranslatedRequest), ApiError> {
+) -> Result<UpstreamBody, ApiError> {
     let (Some(request), Some(attempt)) = (ctx.route.request(), ctx.route.current()) else {
         let message = "no attempt is under way";
         return Err(ApiError::new(ApiErrorKind::Internal, message));
@@ -53,20 +64,18 @@ fn translated_body(
     let mut losses = Losses::default();
     let is_passthrough = attempt.upstream.format == ctx.client.format()
         && cloud_embeddings(request, attempt).is_none();
-    let (body, mut translated) = if is_passthrough {
+    let (body, state, operation, media) = if is_passthrough {
         let conversation = &ctx.route.conversation;
         conversation.check_owner(ctx.client.format(), std::slice::from_ref(attempt))?;
         let body = passthrough_body(ctx, request, attempt, &mut losses)?;
-        let translated = TranslatedRequest {
-            body: Vec::new(),
-            translation_state: TranslationState::default(),
-            operation: request.operation,
-        };
-        (body, translated)
+        let state = TranslationState::default();
+        (body, state, request.operation, None)
     } else {
-        let mut translated = translate_body(conversations, ctx, request, attempt, &mut losses)?;
-        let body = Bytes::from(std::mem::take(&mut translated.body)).into();
-        (body, translated)
+        let translated = translate_body(conversations, ctx, request, attempt, &mut losses)?;
+        let media = body_growth::translated_media(ctx, attempt, &translated.body);
+        let body = Bytes::from(translated.body).into();
+        let state = translated.translation_state;
+        (body, state, translated.operation, media)
     };
     let dropped = loss_paths(ctx, &losses, |action| action == Action::Dropped);
     if ctx.snapshot.server.on_unsupported == OnUnsupported::Reject && !dropped.is_empty() {
@@ -75,8 +84,16 @@ fn translated_body(
         );
         return Err(ApiError::invalid(message).at(dropped));
     }
-    translated.translation_state.conversation = ctx.route.conversation.state_for(attempt);
-    Ok((body, losses, translated))
+    Ok(UpstreamBody {
+        body,
+        losses,
+        translation_state: TranslationState {
+            conversation: ctx.route.conversation.state_for(attempt),
+            ..state
+        },
+        operation,
+        media,
+    })
 }
 
 fn no_endpoint(operation: Operation) -> ApiError {

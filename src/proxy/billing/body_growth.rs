@@ -2,46 +2,87 @@
 
 use jiff::Timestamp;
 
+use super::max_input::max_billed_input;
 use crate::access::{self, Leases, Reserve};
-use crate::model::{ApiError, Money};
+use crate::formats::RequestHead;
+use crate::model::{ApiError, Format, Money};
 use crate::proxy::context::RequestContext;
-use crate::translate::max_tokens_of_text;
+use crate::runtime::Attempt;
 
 /// What a translated body may have beyond the client's without more being reserved: the names of its fields.
 const USUAL_GROWTH: u64 = 1024;
 
-/// The growth of a translated body that nothing is reserved for yet, and what it may cost.
-pub(in crate::proxy) struct UnreservedGrowth {
-    bytes: u64,
-    most: Money,
-}
-
-/// Finds how much longer the translated body is than the one that the reservation is for: references in
-/// schemas are resolved, and stored signatures restored. `None`: no more needs to be reserved.
-pub(in crate::proxy) fn unreserved_growth(
+/// Finds how many bytes of a translated body are media. What translation leaves out of a request makes no room for text that it
+/// adds: the bytes of media were reserved as far fewer tokens. `None`: nothing is reserved, or the body is no longer than the text
+/// that was.
+pub(in crate::proxy) fn translated_media(
     ctx: &RequestContext,
-    length: usize,
-) -> Option<UnreservedGrowth> {
-    if !ctx.billing.is_reserved() {
+    attempt: &Attempt,
+    body: &[u8],
+) -> Option<u64> {
+    let reserved = ctx.billing.estimate()?.text().saturating_add(USUAL_GROWTH);
+    let is_of_images = attempt.upstream.format == Format::Images;
+    let is_conversation = ctx.route.request()?.is_conversation() && !is_of_images;
+    if !is_conversation || body.len() as u64 <= reserved {
         return None;
     }
-    let expected = ctx.route.body.len() as u64 + USUAL_GROWTH;
-    let bytes = (length as u64).checked_sub(expected)?;
-    let more = bytes.checked_sub(ctx.billing.reserved_growth());
-    let more = more.filter(|more| *more > 0)?;
-    let prices = ctx.route.current()?.settings.prices?;
-    let most = prices.max_input_cost(max_tokens_of_text(more));
-    Some(UnreservedGrowth { bytes, most })
+    if media_of_client(ctx) == 0 {
+        return Some(0);
+    }
+    let codec = attempt.upstream.format.codec();
+    let media = codec.input_media(&RequestHead::default(), body);
+    // What cannot be read again counts as text.
+    Some(media.map_or(0, |media| media.lengths.iter().sum()))
+}
+
+/// How many bytes of the client's body are reserved as something other than text.
+fn media_of_client(ctx: &RequestContext) -> u64 {
+    let text = ctx.billing.estimate().map(|estimate| estimate.text());
+    let body = ctx.route.body.len() as u64;
+    text.map_or(0, |text| body.saturating_sub(text))
+}
+
+/// Finds what more must be reserved for the body of the attempt under way, which is so long: references in schemas are resolved, and
+/// stored signatures restored. `None`: nothing.
+pub(in crate::proxy) fn unreserved_growth(
+    ctx: &mut RequestContext,
+    length: usize,
+) -> Option<Money> {
+    ctx.billing.set_growth(0);
+    let estimate = ctx
+        .billing
+        .estimate()
+        .filter(|_| ctx.billing.is_reserved())?;
+    let media = ctx.attempt.translated_media();
+    let media = media.unwrap_or_else(|| media_of_client(ctx));
+    let text = (length as u64).saturating_sub(media);
+    let growth = text.saturating_sub(estimate.text().saturating_add(USUAL_GROWTH));
+    if growth == 0 {
+        return None;
+    }
+    let (attempt, request) = (ctx.route.current()?, ctx.route.request()?);
+    let prices = attempt.settings.prices?;
+    let findings = request.findings(ctx.client.codec(), &ctx.route.body);
+    let input = |estimate| {
+        let choices = request.output_limit.choices;
+        max_billed_input(estimate, findings, choices, attempt, ctx.client.format())
+    };
+    let more = input(estimate.with_more_text(growth)).saturating_sub(input(estimate));
+    let unreserved = prices
+        .max_input_cost(more)
+        .saturating_sub(ctx.billing.reserved_growth());
+    ctx.billing.set_growth(growth);
+    (unreserved > Money::ZERO).then_some(unreserved)
 }
 
 /// Reserves the cost of the growth of a body, or waits for a lease.
 pub(in crate::proxy) async fn reserve_growth(
     leases: Option<&Leases>,
     ctx: &mut RequestContext,
-    growth: UnreservedGrowth,
+    most: Money,
 ) -> Result<(), ApiError> {
-    reserve_more(leases, ctx, growth.most).await?;
-    ctx.billing.set_reserved_growth(growth.bytes);
+    reserve_more(leases, ctx, most).await?;
+    ctx.billing.add_reserved_growth(most);
     Ok(())
 }
 

@@ -131,7 +131,7 @@ fn reserved_input(ctx: &RequestContext) -> Option<u64> {
     let findings = request.map(|request| request.findings(ctx.client.codec(), &ctx.route.body));
     let rounds = findings.map_or_else(ToolRounds::default, ToolRounds::of);
     let input = max_input(estimate, rounds, attempt, ctx.client.format());
-    let growth = ctx.billing.reserved_growth();
+    let growth = ctx.billing.growth();
     let body = match input.is_unseen {
         true => input.tokens,
         false if growth > 0 => input_tokens(ctx),

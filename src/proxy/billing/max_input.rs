@@ -1,5 +1,6 @@
 //! The most input that an attempt may be billed for.
 
+use super::thinking_output::max_compaction;
 use crate::formats::{DEFAULT_TOOL_ROUNDS, RequestFindings};
 use crate::model::{ApiError, Format};
 use crate::runtime::Attempt;
@@ -69,6 +70,30 @@ pub(super) fn max_input(
         tokens,
         is_unseen,
         readings,
+    }
+}
+
+/// The most input that an attempt may be billed for, with every time that it is read, for so many choices.
+pub(super) fn max_billed_input(
+    estimate: BodyEstimate,
+    findings: &RequestFindings,
+    choices: u64,
+    attempt: &Attempt,
+    client: Format,
+) -> u64 {
+    let input = max_input(estimate, ToolRounds::of(findings), attempt, client);
+    // What is compacted is read twice, and a prompt for images once for each.
+    let is_compacted = max_compaction(findings.may_compact, attempt, client).is_some();
+    let readings = 1 + u64::from(is_compacted);
+    let readings = readings.max(images_of(attempt, client, choices));
+    input.tokens.saturating_mul(readings)
+}
+
+/// How many images the images API makes, for each of which the prompt is billed.
+fn images_of(attempt: &Attempt, client: Format, choices: u64) -> u64 {
+    match [attempt.upstream.format, client].contains(&Format::Images) {
+        true => choices,
+        false => 1,
     }
 }
 

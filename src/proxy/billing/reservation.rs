@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::image_output::max_image_tokens;
 use super::known_cost::check_known_cost;
-use super::max_input::{ToolRounds, explain_unseen, max_input};
+use super::max_input::{ToolRounds, explain_unseen, max_billed_input, max_input};
 use super::recording_time;
 use super::response_time::{longest_time, milliseconds};
 use super::thinking_output::{explain_thinking, max_compaction, max_predicted, max_thinking};
@@ -71,10 +71,7 @@ pub(in crate::proxy) fn reserve(
             false => 0,
         };
         let recording = recording_time::longest(request.operation, attempt);
-        // What is compacted is read twice, and a prompt for images once for each.
-        let readings = 1 + u64::from(compacted_of(attempt).is_some());
-        let readings = readings.max(images_of(attempt, client, limit.choices));
-        let tokens = input_of(attempt).tokens.saturating_mul(readings);
+        let tokens = max_billed_input(estimate, findings, limit.choices, attempt, client);
         let highest = prices.max_cost(tokens, output, milliseconds(longest_time(attempt)));
         Some(highest + prices.audio_cost(recording))
     };
@@ -114,14 +111,6 @@ fn explain_images(mut api_error: ApiError, client: Format) -> ApiError {
 /// Tells whether the images API answers a conversation: the client's limit is for text, and is not sent there.
 fn answers_with_image(attempt: &Attempt, client: Format) -> bool {
     attempt.upstream.format == Format::Images && client != Format::Images
-}
-
-/// How many images the images API makes, for each of which the prompt is billed.
-fn images_of(attempt: &Attempt, client: Format, choices: u64) -> u64 {
-    match [attempt.upstream.format, client].contains(&Format::Images) {
-        true => choices,
-        false => 1,
-    }
 }
 
 /// The longest output of an attempt, for each choice: the limit of the request, or else the one that is sent. `pixels`: width

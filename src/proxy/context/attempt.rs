@@ -16,6 +16,8 @@ pub(in crate::proxy) struct AttemptState {
     /// What the upstream's format cannot express of the request.
     pub(in crate::proxy) losses: Losses,
     translated: Option<(TranslationState, Operation)>,
+    /// The bytes of media in a translated body; `None`: as many as in the client's.
+    translated_media: Option<u64>,
     started: Option<TokioInstant>,
     /// What follows the first chunk of the request body: long bodies are not copied into one.
     rest_of_body: ChunkedBytes,
@@ -74,6 +76,14 @@ impl AttemptState {
     ) {
         self.losses = losses;
         self.translated = Some((state, operation));
+    }
+
+    pub(in crate::proxy) const fn set_translated_media(&mut self, bytes: Option<u64>) {
+        self.translated_media = bytes;
+    }
+
+    pub(in crate::proxy) const fn translated_media(&self) -> Option<u64> {
+        self.translated_media
     }
 
     /// What the upstream is asked to do; `None` until the body is translated.

@@ -15,8 +15,10 @@ pub(in crate::proxy) const RESERVED_TIME: Duration = Duration::from_secs(60);
 /// What the request may cost and has cost.
 pub(in crate::proxy) struct BillingState {
     reservation: Option<KeyReservation>,
-    /// The bytes of a translated body beyond the client's that are reserved for too.
-    reserved_growth: u64,
+    /// The bytes of text of the attempt's body beyond those that the reservation of the request is for.
+    growth: u64,
+    /// What is reserved for the growth of bodies, of any attempt.
+    reserved_growth: Money,
     /// What the body was found to hold when its cost was reserved.
     estimate: Option<BodyEstimate>,
     /// About how many tokens were sent, once the body is gone.
@@ -74,7 +76,8 @@ impl BillingState {
     pub(super) fn new(metrics: Arc<Metrics>, journal: Option<Arc<Journal>>) -> BillingState {
         BillingState {
             reservation: None,
-            reserved_growth: 0,
+            growth: 0,
+            reserved_growth: Money::ZERO,
             estimate: None,
             input_tokens: None,
             earlier: None,
@@ -99,13 +102,22 @@ impl BillingState {
         self.reservation.as_ref().map(KeyReservation::amount)
     }
 
-    pub(in crate::proxy) const fn reserved_growth(&self) -> u64 {
+    pub(in crate::proxy) const fn growth(&self) -> u64 {
+        self.growth
+    }
+
+    pub(in crate::proxy) const fn reserved_growth(&self) -> Money {
         self.reserved_growth
     }
 
-    /// The growth of the body is reserved for, to so many bytes more than the client sent.
-    pub(in crate::proxy) const fn set_reserved_growth(&mut self, growth: u64) {
-        self.reserved_growth = growth;
+    /// The body of the attempt has so many more bytes of text than the reservation of the request is for.
+    pub(in crate::proxy) const fn set_growth(&mut self, bytes: u64) {
+        self.growth = bytes;
+    }
+
+    /// More is reserved for the growth of a body.
+    pub(in crate::proxy) fn add_reserved_growth(&mut self, most: Money) {
+        self.reserved_growth += most;
     }
 
     /// Adds to what is reserved.
