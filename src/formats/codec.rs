@@ -22,6 +22,7 @@ use super::request_options::{
 use super::response_observer::{InterruptedStream, Observation, ResponseObserver};
 use super::token_counter::TokenCounter;
 use super::tool_name_rule::ToolNameRule;
+use super::usage_report::UsageReport;
 use crate::json::Edit;
 use crate::model::{
     ApiError, Event, FieldLocation, InputMedia, Losses, RateLimitStatus, Request, Response, Usage,
@@ -64,6 +65,10 @@ pub trait ResponseCodec {
         body: &'a [u8],
         losses: &mut Losses,
     ) -> Result<Response<'a>, ApiError>;
+    /// Returns what the usage of a JSON response counts of its output.
+    fn usage_report(&self, usage: Usage) -> UsageReport {
+        UsageReport::of_whole(usage)
+    }
     /// Encodes a JSON response for a client.
     fn encode_response(
         &self,
@@ -300,11 +305,9 @@ pub trait Codec:
 pub trait StreamDecoder: Send + Sync {
     /// Decodes the payload of one SSE event.
     fn decode_event(&mut self, data: &str, out: &mut dyn FnMut(Event<'_>)) -> Result<(), ApiError>;
-    /// Returns the usage so far, in formats that report it before it is final: a stream that
-    /// breaks off has no other.
-    fn usage_so_far(&self) -> Option<Usage> {
-        None
-    }
+    /// Takes what the last event has reported of the usage: a stream that breaks off has no other. The usage among the events
+    /// is for the client.
+    fn take_usage_report(&mut self) -> Option<UsageReport>;
     /// Takes the losses of the response, once.
     fn take_losses(&mut self) -> Losses {
         Losses::default()

@@ -49,6 +49,7 @@ mod token_input;
 mod tool_name_rule;
 mod tool_rounds;
 mod unknown_fields;
+mod usage_report;
 
 use crate::model::Format;
 
@@ -96,6 +97,7 @@ pub use token_counter::{CountTokensRequest, TokenCounter};
 pub use token_input::InputSummary;
 pub use tool_name_rule::ToolNameRule;
 pub use tool_rounds::DEFAULT_TOOL_ROUNDS;
+pub use usage_report::UsageReport;
 
 impl Format {
     /// Returns the codec of the format.

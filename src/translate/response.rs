@@ -414,4 +414,6 @@ impl ResponseTranslator {
 }
 
 #[cfg(test)]
+mod partial_counts;
+#[cfg(test)]
 mod tests;
