@@ -141,13 +141,17 @@ impl ErrorCodec for Native {
     }
 }
 
-/// Tells whether a body is a list with an error: upstreams may send those in one. Any other list may have been generated.
+/// Tells whether a body is a list with an error, or with nothing: upstreams may send errors in one. Any other list may have been
+/// generated.
 pub(super) fn is_error_list(body: &[u8]) -> bool {
     if !body.trim_ascii_start().starts_with(b"[") {
         return false;
     }
-    let items: Value = serde_json::from_slice(body).unwrap_or_default();
-    elements(&items).any(has_error)
+    let items: Vec<Value> = match serde_json::from_slice(body) {
+        Ok(items) => items,
+        Err(_) => return false,
+    };
+    items.is_empty() || items.iter().any(has_error)
 }
 
 fn has_error(item: &Value) -> bool {

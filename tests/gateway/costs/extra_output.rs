@@ -45,15 +45,6 @@ async fn thinking_is_reserved_beside_the_limit_of_the_output() {
             Some(7000),
         ),
         (json!({"thinking": {"type": "enabled"}}), None),
-        // Some upstreams do not mind the case of a name.
-        (
-            json!({"thinking": {"type": "disabled", "Type": "enabled", "Budget_Tokens": 3}}),
-            None,
-        ),
-        (
-            json!({"reasoning": {"max_tokens": 1, "Max_Tokens": 3}}),
-            None,
-        ),
     ] {
         let mut more = thinking.clone();
         more["max_tokens"] = json!(5000);
@@ -87,6 +78,21 @@ async fn thinking_is_reserved_beside_the_limit_of_the_output() {
         more["max_tokens"] = json!(5000);
         let served = ask(&gateway, "key-capped", "open", &more).await;
         assert_eq!(served.status, 200, "{off}: {}", served.text());
+    }
+    // Some upstreams do not mind the case of a name.
+    for odd in [
+        json!({"thinking": {"type": "disabled", "Type": "enabled", "Budget_Tokens": 3}}),
+        json!({"reasoning": {"max_tokens": 1, "Max_Tokens": 3}}),
+    ] {
+        let mut more = odd.clone();
+        more["max_tokens"] = json!(5000);
+        for (model, cost) in [("small", "11"), ("open", "70.536")] {
+            let refused = ask(&gateway, "key-capped", model, &more).await;
+            assert_eq!(refused.status, 429, "{more}: {}", refused.text());
+            let message = refused.error("chat");
+            let cost = format!("this request may cost {cost}:");
+            assert!(message.contains(&cost), "{more}: {message}");
+        }
     }
     let twice = json!({"Thinking_Budget": 1});
     let refused = ask(&gateway, "key-capped", "open", &twice).await;
