@@ -414,6 +414,4 @@ impl ResponseTranslator {
 }
 
 #[cfg(test)]
-mod partial_counts;
-#[cfg(test)]
 mod tests;
