@@ -15,6 +15,7 @@ use super::header_fields::HeaderFields;
 use super::json_bytes::to_json_string;
 use super::kept_ids::KeptIds;
 use super::media_kind::{may_be_image, may_be_text};
+use super::reported_usage::ReportedUsage;
 use super::request_findings::RequestFindings;
 use super::request_options::{
     Framing, Operation, RequestHead, ResponseOptions, RoutingFields, UpstreamTarget,
@@ -22,7 +23,6 @@ use super::request_options::{
 use super::response_observer::{InterruptedStream, Observation, ResponseObserver};
 use super::token_counter::TokenCounter;
 use super::tool_name_rule::ToolNameRule;
-use super::usage_report::UsageReport;
 use crate::json::Edit;
 use crate::model::{
     ApiError, Event, FieldLocation, InputMedia, Losses, RateLimitStatus, Request, Response, Usage,
@@ -66,8 +66,8 @@ pub trait ResponseCodec {
         losses: &mut Losses,
     ) -> Result<Response<'a>, ApiError>;
     /// Returns what the usage of a JSON response counts of its output.
-    fn usage_report(&self, usage: Usage) -> UsageReport {
-        UsageReport::of_whole(usage)
+    fn usage_report(&self, usage: Usage) -> ReportedUsage {
+        ReportedUsage::of_whole(usage)
     }
     /// Encodes a JSON response for a client.
     fn encode_response(
@@ -307,7 +307,7 @@ pub trait StreamDecoder: Send + Sync {
     fn decode_event(&mut self, data: &str, out: &mut dyn FnMut(Event<'_>)) -> Result<(), ApiError>;
     /// Takes what the last event has reported of the usage: a stream that breaks off has no other. The usage among the events
     /// is for the client.
-    fn take_usage_report(&mut self) -> Option<UsageReport>;
+    fn take_usage_report(&mut self) -> Option<ReportedUsage>;
     /// Takes the losses of the response, once.
     fn take_losses(&mut self) -> Losses {
         Losses::default()

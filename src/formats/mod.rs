@@ -35,6 +35,7 @@ mod native;
 mod other_model;
 mod output_schema;
 mod public_address;
+mod reported_usage;
 mod request_findings;
 mod request_options;
 mod response_observer;
@@ -49,7 +50,6 @@ mod token_input;
 mod tool_name_rule;
 mod tool_rounds;
 mod unknown_fields;
-mod usage_report;
 
 use crate::model::Format;
 
@@ -85,6 +85,7 @@ pub use messages::{
 };
 pub use model_list::ModelPage;
 pub use public_address::{is_public, is_public_https};
+pub use reported_usage::ReportedUsage;
 pub use request_findings::RequestFindings;
 pub use request_options::{
     AsyncOption, EmbedMethod, Framing, ModelField, Operation, OutputLimit, PassthroughEndpoint,
@@ -97,7 +98,6 @@ pub use token_counter::{CountTokensRequest, TokenCounter};
 pub use token_input::InputSummary;
 pub use tool_name_rule::ToolNameRule;
 pub use tool_rounds::DEFAULT_TOOL_ROUNDS;
-pub use usage_report::UsageReport;
 
 impl Format {
     /// Returns the codec of the format.

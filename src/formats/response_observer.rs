@@ -5,7 +5,7 @@ use std::ops::Range;
 use smallvec::SmallVec;
 
 use super::content_tokens::ContentTokens;
-use super::usage_report::{CountedOutput, UsageReport};
+use super::reported_usage::{CountedOutput, ReportedUsage};
 use crate::json::RawJson;
 use crate::model::{ApiError, Finish, Usage, truncated};
 
@@ -104,7 +104,7 @@ impl ResponseObserver {
 
     /// Records the usage that the upstream reports. What the report itself counts of the output covers all content of that
     /// kind before it.
-    pub fn record_usage(&mut self, report: UsageReport) {
+    pub fn record_usage(&mut self, report: ReportedUsage) {
         match report.counted {
             CountedOutput::Nothing => {}
             CountedOutput::Reasoning => self.uncounted.forget_reasoning(),
@@ -241,7 +241,7 @@ impl ResponseObserver {
 
 #[cfg(test)]
 mod tests {
-    use super::{ContentTokens, ResponseObserver, UsageReport};
+    use super::{ContentTokens, ReportedUsage, ResponseObserver};
     use crate::model::{Format, Usage};
 
     #[test]
@@ -286,15 +286,15 @@ mod tests {
         observer.uncounted.add_plain_text("word word");
         let whole = observer.uncounted;
         for (report, known, uncounted) in [
-            (UsageReport::of_whole(usage(5, 0)), (5, 0), whole),
-            (UsageReport::of_parts(usage(5, 1), 0), (5, 1), whole),
+            (ReportedUsage::of_whole(usage(5, 0)), (5, 0), whole),
+            (ReportedUsage::of_parts(usage(5, 1), 0), (5, 1), whole),
             (
-                UsageReport::of_whole(usage(0, 9)),
+                ReportedUsage::of_whole(usage(0, 9)),
                 (5, 9),
                 ContentTokens::default(),
             ),
             (
-                UsageReport::of_whole(Usage::default()),
+                ReportedUsage::of_whole(Usage::default()),
                 (5, 9),
                 ContentTokens::default(),
             ),

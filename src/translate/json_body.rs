@@ -13,8 +13,8 @@ use super::signatures;
 use super::upstream_error::{chunk_too_large, is_failure};
 use super::usage;
 use crate::formats::{
-    CloudEmbeddings, Operation, PassthroughEndpoint, ResponseObserver, ResponseOptions,
-    UsageReport, encode_bedrock_token_count, to_json_string,
+    CloudEmbeddings, Operation, PassthroughEndpoint, ReportedUsage, ResponseObserver,
+    ResponseOptions, encode_bedrock_token_count, to_json_string,
 };
 use crate::json::{ChunkedBytes, Edit, splice};
 use crate::model::{ApiError, Format, Losses, SignedParts, Usage};
@@ -305,7 +305,7 @@ impl JsonBody {
                 observer.images = usage::count_images(&response);
                 to.codec().check_response(&response)?;
                 let report = response.usage.map(|usage| from.codec().usage_report(usage));
-                if !report.is_some_and(UsageReport::counts_everything) {
+                if !report.is_some_and(ReportedUsage::counts_everything) {
                     observer.uncounted = usage::content_tokens(&response);
                 }
                 if let Some(report) = report {

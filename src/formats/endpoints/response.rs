@@ -3,7 +3,7 @@
 use crate::formats::chat::{CompletionUsage, decode_error};
 use crate::formats::token_count::TokenCount;
 use crate::formats::{
-    ContentTokens, Observation, PassthroughEndpoint, ResponseObserver, UsageReport,
+    ContentTokens, Observation, PassthroughEndpoint, ReportedUsage, ResponseObserver,
     decode_response_body, missing_content,
 };
 use crate::json::{DecodeResult, FromJson, JsonReader, Present, RawJson, decode_json, from_json};
@@ -99,7 +99,7 @@ impl ObservedUsage {
     }
 
     /// What is counted in total only is input, and all there is: these endpoints have no other. A duration counts no tokens.
-    pub(super) fn report(&self) -> UsageReport {
+    pub(super) fn report(&self) -> ReportedUsage {
         let [input, output, total] =
             [self.input_tokens, self.output_tokens, self.total_tokens].map(TokenCount::tokens);
         let usage = |input| Usage {
@@ -108,8 +108,8 @@ impl ObservedUsage {
             ..Usage::default()
         };
         match input.max(output) {
-            0 => UsageReport::of_parts(usage(total), total),
-            _ => UsageReport::of_whole(usage(input)),
+            0 => ReportedUsage::of_parts(usage(total), total),
+            _ => ReportedUsage::of_whole(usage(input)),
         }
     }
 }
@@ -160,11 +160,11 @@ pub(super) fn reported_usage(endpoint: PassthroughEndpoint, body: &[u8]) -> Opti
 fn report_of(
     endpoint: PassthroughEndpoint,
     document: &ObservedDocument<'_>,
-) -> Option<UsageReport> {
+) -> Option<ReportedUsage> {
     if let Some(raw) = document.usage {
         if endpoint == PassthroughEndpoint::Completions {
             let usage: CompletionUsage = decode_json(raw.get()).ok()?;
-            return Some(UsageReport::of_whole(usage.to_usage()));
+            return Some(ReportedUsage::of_whole(usage.to_usage()));
         }
         let usage: ObservedUsage = decode_json(raw.get()).ok()?;
         return Some(usage.report());

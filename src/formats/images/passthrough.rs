@@ -10,7 +10,7 @@ use super::response::RawImageResponse;
 use super::stream::{ImageEventType, RawImageEvent};
 use super::usage::{RawImageUsage, decode_usage};
 use crate::formats::multipart::{self, MultipartField};
-use crate::formats::usage_report::UsageReport;
+use crate::formats::reported_usage::ReportedUsage;
 use crate::formats::{
     AsyncOption, Observation, OutputLimit, Passthrough, RequestHead, ResponseObserver,
     RoutingFields, chat, decode_event_data, decode_model_name, decode_response_body,
@@ -65,7 +65,7 @@ impl Passthrough for Images {
             });
         }
         if let Some(usage) = &response.usage {
-            observer.record_usage(UsageReport::of_whole(decode_usage(usage)));
+            observer.record_usage(ReportedUsage::of_whole(decode_usage(usage)));
         }
         (observer.has_content, observer.ended) = (true, true);
         Ok(Observation::default())

@@ -6,7 +6,7 @@ use super::response::{EncodedImage, ImageProperties, decode_image, encode_image,
 use super::usage::{ImageUsage, RawImageUsage, encode_usage};
 use super::{Images, error};
 use crate::formats::{
-    ResponseOptions, StreamCodec, StreamDecoder, StreamEncoder, UsageReport, decode_event_data,
+    ReportedUsage, ResponseOptions, StreamCodec, StreamDecoder, StreamEncoder, decode_event_data,
 };
 use crate::json::{RawJson, from_json};
 use crate::model::{ApiError, Block, Delta, Event, Finish, Media, Text, Usage};
@@ -64,7 +64,7 @@ pub(super) struct ImageStreamDecoder {
     complete: bool,
     usage: Option<Usage>,
     /// What the last event has reported of it.
-    reported: Option<UsageReport>,
+    reported: Option<ReportedUsage>,
 }
 
 impl StreamDecoder for ImageStreamDecoder {
@@ -101,7 +101,7 @@ impl StreamDecoder for ImageStreamDecoder {
         Ok(())
     }
 
-    fn take_usage_report(&mut self) -> Option<UsageReport> {
+    fn take_usage_report(&mut self) -> Option<ReportedUsage> {
         self.reported.take()
     }
 

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
+use crate::formats::reported_usage::ReportedUsage;
 use crate::formats::token_count::TokenCount;
-use crate::formats::usage_report::UsageReport;
 use crate::json::from_json;
 use crate::model::Usage;
 
@@ -39,9 +39,9 @@ pub(super) fn decode_usage(usage: &RawImageUsage) -> Usage {
 
 impl RawImageUsage {
     /// Adds the usage of one image of a stream to that of the images before it.
-    pub(super) fn report(&self, before: Option<Usage>) -> UsageReport {
+    pub(super) fn report(&self, before: Option<Usage>) -> ReportedUsage {
         let more = decode_usage(self);
-        UsageReport::of_parts(before.unwrap_or_default().plus(more), more.output)
+        ReportedUsage::of_parts(before.unwrap_or_default().plus(more), more.output)
     }
 }
 

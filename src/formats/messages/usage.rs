@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
+use crate::formats::reported_usage::ReportedUsage;
 use crate::formats::token_count::TokenCount;
-use crate::formats::usage_report::UsageReport;
 use crate::json::{DecodeResult, FromJson, JsonReader, RawJson, decode_json, from_json};
 use crate::model::{CompactionUsage, Usage};
 
@@ -27,8 +27,8 @@ from_json! {
 
 impl RawMessagesUsage {
     /// The known counts and these, which may have counted the output anew.
-    pub(super) fn report(&self, known: Option<Usage>) -> UsageReport {
-        UsageReport::of_parts(self.merge(known), self.output_tokens.tokens())
+    pub(super) fn report(&self, known: Option<Usage>) -> ReportedUsage {
+        ReportedUsage::of_parts(self.merge(known), self.output_tokens.tokens())
     }
 
     /// Adds these counts to the known ones; a count that is present replaces the known one.

@@ -11,7 +11,7 @@ use super::usage::UpstreamUsage;
 use super::{Native, error, field_names, validation};
 use crate::formats::content_tokens::string_length;
 use crate::formats::images_only::images_only;
-use crate::formats::usage_report::CountedOutput;
+use crate::formats::reported_usage::CountedOutput;
 use crate::formats::{
     Capabilities, ContentTokens, ErrorCodec, ModelField, Observation, OutputLimit, Passthrough,
     RequestHead, ResponseObserver, RoutingFields, decode_event_data, decode_model_name,

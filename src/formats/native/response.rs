@@ -12,7 +12,7 @@ use super::response_parts::part_location;
 use super::usage::{UpstreamUsage, UsageMetadata, whole_report};
 use crate::formats::json_bytes::to_json_bytes;
 use crate::formats::{
-    ErrorCodec, ResponseCodec, ResponseOptions, UsageReport, decode_response_body,
+    ErrorCodec, ReportedUsage, ResponseCodec, ResponseOptions, decode_response_body,
 };
 use crate::json::{Present, from_json};
 use crate::model::{
@@ -96,7 +96,7 @@ impl ResponseCodec for Native {
         })
     }
 
-    fn usage_report(&self, usage: Usage) -> UsageReport {
+    fn usage_report(&self, usage: Usage) -> ReportedUsage {
         whole_report(usage)
     }
 

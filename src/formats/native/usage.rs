@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
+use crate::formats::reported_usage::{CountedOutput, ReportedUsage};
 use crate::formats::token_count::TokenCount;
-use crate::formats::usage_report::{CountedOutput, UsageReport};
 use crate::json::from_json;
 use crate::model::{Text, Usage};
 
@@ -39,7 +39,7 @@ fn tokens_of(modality: &str, details: Option<&Vec<UpstreamModalityCount<'_>>>) -
 }
 
 /// The report with these counts, in which the thoughts are counted apart from the rest of the output.
-pub(super) const fn whole_report(usage: Usage) -> UsageReport {
+pub(super) const fn whole_report(usage: Usage) -> ReportedUsage {
     let counted = if usage.output > usage.thinking {
         CountedOutput::Everything
     } else if usage.thinking > 0 {
@@ -47,7 +47,7 @@ pub(super) const fn whole_report(usage: Usage) -> UsageReport {
     } else {
         CountedOutput::Nothing
     };
-    UsageReport { usage, counted }
+    ReportedUsage { usage, counted }
 }
 
 impl UpstreamUsage<'_> {
@@ -57,8 +57,8 @@ impl UpstreamUsage<'_> {
     }
 
     /// Decodes the counts of a chunk; if it counts thoughts alone, the rest of the output is as in the chunk before.
-    pub(super) fn report(&self, previous: Option<Usage>) -> UsageReport {
-        let UsageReport { usage, counted } = whole_report(self.decode());
+    pub(super) fn report(&self, previous: Option<Usage>) -> ReportedUsage {
+        let ReportedUsage { usage, counted } = whole_report(self.decode());
         let previous = previous.unwrap_or_default();
         let answer = previous.output.saturating_sub(previous.thinking);
         let usage = match counted {
@@ -70,7 +70,7 @@ impl UpstreamUsage<'_> {
             },
             CountedOutput::Everything | CountedOutput::Nothing => usage,
         };
-        UsageReport { usage, counted }
+        ReportedUsage { usage, counted }
     }
 
     pub(super) fn decode(&self) -> Usage {

@@ -1,7 +1,7 @@
 //! Responses whose usage was reported in full, in part and not at all.
 
 use super::*;
-use crate::formats::UsageReport;
+use crate::formats::ReportedUsage;
 use crate::model::CompactionUsage;
 
 const REPORTED: Usage = Usage {
@@ -74,12 +74,12 @@ fn a_report_of_zeros_is_ignored() {
         assert_eq!(counted(&zeros), (55, 4, 2, true));
     }
     let mut observer = observer(None, false, 8, 0);
-    observer.record_usage(UsageReport::of_whole(Usage::default()));
+    observer.record_usage(ReportedUsage::of_whole(Usage::default()));
     assert_eq!(
         observer.uncounted.text_tokens(),
         2,
         "they stand for nothing"
     );
-    observer.record_usage(UsageReport::of_whole(REPORTED));
+    observer.record_usage(ReportedUsage::of_whole(REPORTED));
     assert_eq!(observer.uncounted, ContentTokens::default());
 }

@@ -7,7 +7,7 @@ use crate::formats::chat::completion::{Completion, CompletionChoice};
 use crate::formats::chat::finish_reason::ChoiceSummary;
 use crate::formats::chat::fragment::ChatFragment;
 use crate::formats::chat::output_media::STREAMED_AUDIO_TYPE;
-use crate::formats::{StreamDecoder, UsageReport, decode_event_data};
+use crate::formats::{ReportedUsage, StreamDecoder, decode_event_data};
 use crate::model::{ApiError, Block, Delta, Event, ToolKind, Usage};
 
 /// Takes the decoded events.
@@ -23,7 +23,7 @@ pub(in crate::formats::chat) struct ChatStreamDecoder {
     is_over: bool,
     usage: Option<Usage>,
     /// What the last chunk has reported of it.
-    reported: Option<UsageReport>,
+    reported: Option<ReportedUsage>,
 }
 
 /// The state of one choice.
@@ -69,7 +69,7 @@ impl StreamDecoder for ChatStreamDecoder {
             self.choice(choice, out)?;
         }
         if let Some(usage) = usage {
-            let report = UsageReport::of_whole(usage);
+            let report = ReportedUsage::of_whole(usage);
             self.reported = Some(report);
             // A report of zeros takes nothing back.
             self.usage = Some(report.after(self.usage));
@@ -78,7 +78,7 @@ impl StreamDecoder for ChatStreamDecoder {
         Ok(())
     }
 
-    fn take_usage_report(&mut self) -> Option<UsageReport> {
+    fn take_usage_report(&mut self) -> Option<ReportedUsage> {
         self.reported.take()
     }
 

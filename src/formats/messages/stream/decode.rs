@@ -9,7 +9,7 @@ use crate::formats::messages::citations::decode_citation;
 use crate::formats::messages::response::{NO_INPUT, RawBlock, RawMessage};
 use crate::formats::messages::stop_reason::{RawStopDetails, decode_stop_reason};
 use crate::formats::messages::usage::RawMessagesUsage;
-use crate::formats::{ErrorCodec, StreamDecoder, UsageReport, decode_event_data};
+use crate::formats::{ErrorCodec, ReportedUsage, StreamDecoder, decode_event_data};
 use crate::json::{RawJson, from_json};
 use crate::model::{
     ApiError, Block, Citation, Delta, Event, Finish, Issuer, Losses, PartKind, Signature, Text,
@@ -60,7 +60,7 @@ pub(in crate::formats::messages) struct MessagesStreamDecoder {
     finish: Option<Finish<'static>>,
     usage: Option<Usage>,
     /// What the last event has reported of it.
-    reported: Option<UsageReport>,
+    reported: Option<ReportedUsage>,
 }
 
 #[derive(Debug, Default, PartialEq)]
@@ -112,7 +112,7 @@ impl StreamDecoder for MessagesStreamDecoder {
         Ok(())
     }
 
-    fn take_usage_report(&mut self) -> Option<UsageReport> {
+    fn take_usage_report(&mut self) -> Option<ReportedUsage> {
         self.reported.take()
     }
 

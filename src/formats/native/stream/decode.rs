@@ -17,7 +17,7 @@ use crate::formats::native::grounding::CitationBudget;
 use crate::formats::native::response::NativeUpstreamResponse;
 use crate::formats::native::response_calls::UpstreamFunctionCall;
 use crate::formats::native::response_parts::UpstreamPayload;
-use crate::formats::{ErrorCodec, StreamDecoder, UsageReport, decode_event_data};
+use crate::formats::{ErrorCodec, ReportedUsage, StreamDecoder, decode_event_data};
 use crate::model::{
     ApiError, Block, Citation, Delta, Event, Finish, Losses, Media, Signature, Text, ToolKind,
     Usage,
@@ -30,7 +30,7 @@ pub(in crate::formats::native) struct NativeStreamDecoder {
     candidates: BTreeMap<u32, CandidateDecoder>,
     usage: Option<Usage>,
     /// What the last chunk has reported of it.
-    reported: Option<UsageReport>,
+    reported: Option<ReportedUsage>,
     losses: Losses,
 }
 
@@ -72,7 +72,7 @@ impl StreamDecoder for NativeStreamDecoder {
         Ok(())
     }
 
-    fn take_usage_report(&mut self) -> Option<UsageReport> {
+    fn take_usage_report(&mut self) -> Option<ReportedUsage> {
         self.reported.take()
     }
 

@@ -4,7 +4,7 @@ use crate::model::Usage;
 
 /// The usage so far, by one event of a stream or by a whole response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct UsageReport {
+pub struct ReportedUsage {
     pub usage: Usage,
     /// What of the output this report itself has counted; the rest of the usage may be that of earlier ones.
     pub counted: CountedOutput,
@@ -18,19 +18,19 @@ pub enum CountedOutput {
     Everything,
 }
 
-impl UsageReport {
+impl ReportedUsage {
     /// A report that counts the whole output, or nothing of it: a count of zero stands for an unknown one.
-    pub fn of_whole(usage: Usage) -> UsageReport {
-        UsageReport::of_parts(usage, usage.output)
+    pub fn of_whole(usage: Usage) -> ReportedUsage {
+        ReportedUsage::of_parts(usage, usage.output)
     }
 
     /// A report with counts of earlier ones, which itself counts so much of the whole output.
-    pub const fn of_parts(usage: Usage, output: u64) -> UsageReport {
+    pub const fn of_parts(usage: Usage, output: u64) -> ReportedUsage {
         let counted = match output {
             0 => CountedOutput::Nothing,
             _ => CountedOutput::Everything,
         };
-        UsageReport { usage, counted }
+        ReportedUsage { usage, counted }
     }
 
     /// Tells whether nothing is left to be estimated of the output before it.
