@@ -99,7 +99,7 @@ impl CloudEmbeddings {
             CloudEmbeddings::Vertex => vertex_vectors(body).ok()?.1,
             CloudEmbeddings::Bedrock => {
                 let response: BedrockVectors<'_> = decode_response_body(body).ok()?;
-                response.input_tokens.map(|count| count.0)
+                response.input_tokens.known()
             }
         };
         tokens.filter(|tokens| *tokens > 0)
@@ -221,7 +221,7 @@ from_json! {
 
 from_json! {
     struct VertexStatistics {
-        "token_count" => token_count: Option<TokenCount>,
+        "token_count" => token_count: TokenCount,
     }
 }
 
@@ -232,7 +232,7 @@ fn vertex_vectors(body: &[u8]) -> Result<RawVectors<'_>, ApiError> {
     let vectors = response.predictions.iter().map(|found| &found.embeddings);
     let tokens = vectors.clone().map(|vector| {
         let statistics = vector.statistics.as_ref()?;
-        statistics.token_count.map(|count| count.0)
+        statistics.token_count.known()
     });
     let tokens = tokens.sum::<Option<u64>>();
     Ok((vectors.map(|vector| vector.values).collect(), tokens))
@@ -258,7 +258,7 @@ from_json! {
     struct BedrockVectors<'a> {
         /// Of Titan.
         "embedding" => embedding: Option<RawJson<'a>>,
-        "inputTextTokenCount" => input_tokens: Option<TokenCount>,
+        "inputTextTokenCount" => input_tokens: TokenCount,
         /// Of Cohere: vectors, or vectors by their type.
         "embeddings" => embeddings: Option<RawJson<'a>>,
     }
@@ -273,7 +273,7 @@ from_json! {
 fn bedrock_vectors(body: &[u8]) -> Result<RawVectors<'_>, ApiError> {
     let response: BedrockVectors<'_> = decode_response_body(body)?;
     if let Some(vector) = response.embedding {
-        let tokens = response.input_tokens.map(|count| count.0);
+        let tokens = response.input_tokens.known();
         return Ok((vec![vector], tokens));
     }
     let text = response.embeddings.map(RawJson::get);

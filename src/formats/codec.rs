@@ -15,6 +15,7 @@ use super::header_fields::HeaderFields;
 use super::json_bytes::to_json_string;
 use super::kept_ids::KeptIds;
 use super::media_kind::{may_be_image, may_be_text};
+use super::reported_usage::ReportedUsage;
 use super::request_findings::RequestFindings;
 use super::request_options::{
     Framing, Operation, RequestHead, ResponseOptions, RoutingFields, UpstreamTarget,
@@ -64,6 +65,10 @@ pub trait ResponseCodec {
         body: &'a [u8],
         losses: &mut Losses,
     ) -> Result<Response<'a>, ApiError>;
+    /// Returns what the usage of a JSON response counts of its output.
+    fn usage_report(&self, usage: Usage) -> ReportedUsage {
+        ReportedUsage::of_whole(usage)
+    }
     /// Encodes a JSON response for a client.
     fn encode_response(
         &self,
@@ -300,11 +305,9 @@ pub trait Codec:
 pub trait StreamDecoder: Send + Sync {
     /// Decodes the payload of one SSE event.
     fn decode_event(&mut self, data: &str, out: &mut dyn FnMut(Event<'_>)) -> Result<(), ApiError>;
-    /// Returns the usage so far, in formats that report it before it is final: a stream that
-    /// breaks off has no other.
-    fn usage_so_far(&self) -> Option<Usage> {
-        None
-    }
+    /// Takes what the last event has reported of the usage: a stream that breaks off has no other. The usage among the events
+    /// is for the client.
+    fn take_usage_report(&mut self) -> Option<ReportedUsage>;
     /// Takes the losses of the response, once.
     fn take_losses(&mut self) -> Losses {
         Losses::default()

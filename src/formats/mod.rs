@@ -35,6 +35,7 @@ mod native;
 mod other_model;
 mod output_schema;
 mod public_address;
+mod reported_usage;
 mod request_findings;
 mod request_options;
 mod response_observer;
@@ -84,6 +85,7 @@ pub use messages::{
 };
 pub use model_list::ModelPage;
 pub use public_address::{is_public, is_public_https};
+pub use reported_usage::ReportedUsage;
 pub use request_findings::RequestFindings;
 pub use request_options::{
     AsyncOption, EmbedMethod, Framing, ModelField, Operation, OutputLimit, PassthroughEndpoint,

@@ -5,6 +5,7 @@ use std::ops::Range;
 use smallvec::SmallVec;
 
 use super::content_tokens::ContentTokens;
+use super::reported_usage::{CountedOutput, ReportedUsage};
 use crate::json::RawJson;
 use crate::model::{ApiError, Finish, Usage, truncated};
 
@@ -101,16 +102,25 @@ impl ResponseObserver {
         }
     }
 
-    /// Records the usage that the upstream reports. What it counts of the output covers all content
-    /// of that kind before it; a report without a kind covers none of it.
-    pub fn record_usage(&mut self, usage: Usage) {
-        let counts_text = usage.output > usage.thinking;
-        if counts_text {
-            self.uncounted = ContentTokens::default();
-        } else if usage.thinking > 0 {
-            self.uncounted.forget_reasoning();
+    /// Records the usage that the upstream reports. What the report itself counts of the output covers all content of that
+    /// kind before it.
+    pub fn record_usage(&mut self, report: ReportedUsage) {
+        match report.counted {
+            CountedOutput::Nothing => {}
+            CountedOutput::Reasoning => self.uncounted.forget_reasoning(),
+            CountedOutput::Everything => self.uncounted = ContentTokens::default(),
         }
-        self.usage = Some(usage);
+        self.usage = Some(report.after(self.usage));
+    }
+
+    /// Takes over what another observer, which began with the usage of this one, has seen of it since.
+    pub fn adopt_usage(&mut self, seen: &ResponseObserver) {
+        (self.usage, self.uncounted) = (seen.usage, seen.uncounted);
+    }
+
+    /// Tells whether the output has been counted, all or in part.
+    pub fn has_output_count(&self) -> bool {
+        self.usage.is_some_and(|usage| usage.output > 0)
     }
 
     /// The id of the response, in formats whose responses can be continued from.
@@ -194,24 +204,14 @@ impl ResponseObserver {
 
     /// Tells whether the content is complete and its usage is still to come.
     pub fn awaits_usage(&self) -> bool {
-        self.is_complete() && !self.closed && !self.has_output() && self.api_error.is_none()
+        self.is_complete() && !self.closed && !self.has_output_count() && self.api_error.is_none()
     }
 
-    /// Tells whether the content of every choice is complete, and its usage has come. Some upstreams send one choice after the
-    /// other, with the usage so far in each event.
+    /// Tells whether the content of every choice is complete, and its usage has come. Of several choices, some upstreams count
+    /// each for itself in every event, and send the sum at the end of the stream.
     pub fn is_counted(&self) -> bool {
-        self.is_complete() && self.has_output() && self.has_every_choice()
-    }
-
-    fn has_output(&self) -> bool {
-        self.usage.is_some_and(|usage| usage.output > 0)
-    }
-
-    fn has_every_choice(&self) -> bool {
-        let done = u64::from(self.completed.count_ones());
-        // Of more choices than bits, the last share one.
-        let is_known = self.choices <= u64::from(u128::BITS);
-        self.closed || self.choices <= 1 || (is_known && done >= self.choices)
+        let is_sum = self.closed || self.choices <= 1;
+        self.is_complete() && self.has_output_count() && is_sum
     }
 
     const fn is_complete(&self) -> bool {
@@ -241,11 +241,11 @@ impl ResponseObserver {
 
 #[cfg(test)]
 mod tests {
-    use super::ResponseObserver;
-    use crate::model::Format;
+    use super::{ContentTokens, ReportedUsage, ResponseObserver};
+    use crate::model::{Format, Usage};
 
     #[test]
-    fn choices_that_come_one_after_the_other_are_counted_together() {
+    fn several_choices_are_counted_at_the_end_of_their_stream() {
         let event = |index: u32, output: u64| {
             format!(
                 r#"{{"choices":[{{"index":{index},"delta":{{"content":"a"}},"finish_reason":"stop"}}],"usage":{{"prompt_tokens":1,"completion_tokens":{output}}}}}"#
@@ -255,7 +255,7 @@ mod tests {
             (0, 1, true),
             (1, 1, true),
             (2, 1, false),
-            (2, 2, true),
+            (2, 2, false),
             (200, 128, false),
         ] {
             let mut observer = ResponseObserver::of_choices(choices);
@@ -272,6 +272,37 @@ mod tests {
             observer.closed = true;
             observer.note_unreadable("{");
             assert!(!observer.is_unread);
+        }
+    }
+
+    #[test]
+    fn a_report_counts_what_it_says_and_takes_nothing_back() {
+        let usage = |input, output| Usage {
+            input,
+            output,
+            ..Usage::default()
+        };
+        let mut observer = ResponseObserver::default();
+        observer.uncounted.add_plain_text("word word");
+        let whole = observer.uncounted;
+        for (report, known, uncounted) in [
+            (ReportedUsage::of_whole(usage(5, 0)), (5, 0), whole),
+            (ReportedUsage::of_parts(usage(5, 1), 0), (5, 1), whole),
+            (
+                ReportedUsage::of_whole(usage(0, 9)),
+                (5, 9),
+                ContentTokens::default(),
+            ),
+            (
+                ReportedUsage::of_whole(Usage::default()),
+                (5, 9),
+                ContentTokens::default(),
+            ),
+        ] {
+            observer.record_usage(report);
+            let seen = observer.usage.expect("usage");
+            assert_eq!((seen.input, seen.output), known, "{report:?}");
+            assert_eq!(observer.uncounted, uncounted, "{report:?}");
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Codec of the endpoint that counts the tokens of a request, in the formats that have one.
 
 use super::body::decode_response_body;
+use super::request_findings::RequestFindings;
 use super::request_options::UpstreamTarget;
 use crate::json::{Edit, Present, from_json};
 use crate::model::{ApiError, Losses, Request};
@@ -29,6 +30,10 @@ pub trait TokenCounter: Sync {
     /// Checks that a second field, beside the one for routing, names the model of the path, if it names one.
     fn check_model(&self, _body: &[u8], _path_model: &str) -> Result<(), ApiError> {
         Ok(())
+    }
+    /// Returns what of a request decides access, in the formats whose counts have the request in a field, if this one has.
+    fn findings(&self, _body: &[u8]) -> Option<RequestFindings> {
+        None
     }
     /// Returns the edit for a second field that names the model, beside the one for routing.
     fn rename_model(&self, _body: &[u8], _model: &str) -> Option<Edit> {

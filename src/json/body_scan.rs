@@ -298,6 +298,8 @@ impl<'a> BodyScanner<'_, 'a> {
             let search = self.search_tools(reader, key, false, search);
             return self.read_unknown(reader, key, &path, search);
         };
+        self.found.has_prompting_field |=
+            self.index.known.nested_prompting.contains(&name) && reader.peek() != Some(b'n');
         let search = self.search_tools(reader, key, true, search);
         self.found.is_text &= entry.nested == Knowledge::Text;
         let is_first = found.numbers.insert(entry.number);

@@ -26,6 +26,8 @@ pub struct KnownFields {
     pub wanted: &'static [&'static [&'static str]],
     /// The fields of the body itself for which an upstream adds to the prompt by itself.
     pub prompting: &'static [&'static str],
+    /// The same of the objects in it.
+    pub nested_prompting: &'static [&'static str],
     /// The field of the body itself that has the turns of the conversation, in which no model is looked for.
     pub turns: Option<&'static str>,
     /// What in the conversation may have an upstream run tools of its own; `None`: nothing is looked for.
@@ -104,6 +106,7 @@ pub const NO_FIELDS: KnownFields = KnownFields {
     placed: &[],
     wanted: &[],
     prompting: &[],
+    nested_prompting: &[],
     turns: None,
     conversation: None,
     stored: None,

@@ -75,7 +75,7 @@ pub(super) fn refuse_other_case(
 }
 
 /// Compares as the most lenient parsers do: `ſ` is an `s` to them, and the Kelvin sign a `k`.
-fn is_same_but_for_case(key: &str, name: &str) -> bool {
+pub fn is_same_but_for_case(key: &str, name: &str) -> bool {
     if key.is_ascii() {
         return key.eq_ignore_ascii_case(name);
     }

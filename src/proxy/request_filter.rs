@@ -324,8 +324,7 @@ fn check_other_model(ctx: &RequestContext, request: &RequestSummary) -> Result<(
     let mut is_paid = || attempts.any(|attempt| attempt.settings.prices.is_some());
     let is_count = request.operation == Operation::CountTokens;
     let is_bound = key.is_restricted() || (!is_count && key.is_capped() && is_paid());
-    // A count of the native format has its request in a field, with a model that is compared with that of the path.
-    if !is_bound || (is_count && ctx.client.format() == Format::Native) {
+    if !is_bound {
         return Ok(());
     }
     let (codec, body) = (ctx.client.codec(), &ctx.route.body);

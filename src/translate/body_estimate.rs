@@ -112,6 +112,14 @@ impl BodyEstimate {
         }
     }
 
+    /// The same for a body that is here, whose characters can be counted if it is JSON with texts.
+    pub fn of_input_in(body: &[u8], summary: &InputSummary) -> BodyEstimate {
+        BodyEstimate {
+            is_readable: summary.token_ids == 0 && body.trim_ascii_start().starts_with(b"{"),
+            ..BodyEstimate::of_input(body.len(), summary)
+        }
+    }
+
     fn of(body: &[u8], media: &InputMedia) -> BodyEstimate {
         let pages = media.lengths.iter();
         let pages = pages.map(|length| length.div_ceil(BYTES_PER_PAGE));
@@ -159,9 +167,15 @@ impl BodyEstimate {
         if !self.is_readable {
             return self.tokens();
         }
-        let data = (body.len() as u64).saturating_sub(self.text);
+        let length = body.len() as u64;
+        let data = length.saturating_sub(self.text);
         let tokens = estimate_json_tokens(body);
         let text = match data {
+            // The upstream reads some of it more than once.
+            _ if self.text > length => {
+                let all = u128::from(tokens) * u128::from(self.text);
+                u64::try_from(all.div_ceil(u128::from(length.max(1)))).unwrap_or(u64::MAX)
+            }
             0 => tokens,
             _ => tokens
                 .saturating_sub(data.div_ceil(BASE64_PER_TOKEN))
@@ -289,6 +303,31 @@ mod tests {
         let pages = (data.len() as u64).div_ceil(BYTES_PER_PAGE) * TOKENS_PER_PAGE;
         let read = tokens(&body(&image));
         assert!((pages..pages + 150).contains(&read), "{read}");
+    }
+
+    #[test]
+    fn input_beside_conversations_is_read_for_a_cap_too() {
+        let digits = format!(r#"{{"input":"{}"}}"#, "7".repeat(1000));
+        let tokens = |body: &str, summary: &InputSummary| {
+            let estimate = BodyEstimate::of_input_in(body.as_bytes(), summary);
+            estimate.read_tokens(body.as_bytes())
+        };
+        let plain = InputSummary::default();
+        assert!((1000..1010).contains(&tokens(&digits, &plain)));
+        let repeated = InputSummary {
+            repeated_bytes: digits.len() as u64,
+            ..plain
+        };
+        assert!((2000..2020).contains(&tokens(&digits, &repeated)));
+        // What is no JSON, and tokens that are there as numbers, are measured by their bytes.
+        let form = format!("--b\r\n{}", "7".repeat(1000));
+        assert_eq!(tokens(&form, &plain), (form.len() as u64).div_ceil(4));
+        let ids = InputSummary {
+            token_ids: 500,
+            token_bytes: 1000,
+            ..plain
+        };
+        assert!((500..510).contains(&tokens(&digits, &ids)));
     }
 
     #[test]

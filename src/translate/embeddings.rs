@@ -7,7 +7,7 @@ use super::request_summary::RequestSummary;
 use super::upstream_error::decode_bare_error;
 use crate::formats::{
     CloudEmbeddings, EmbedMethod, EmbeddingCodec, EmbeddingOptions, EmbeddingSummary,
-    ResponseObserver, UpstreamTarget,
+    ReportedUsage, ResponseObserver, UpstreamTarget,
 };
 use crate::model::{ApiError, ApiErrorKind, Format, Losses, Usage};
 
@@ -143,7 +143,7 @@ impl EmbeddingBody {
 
 fn record(input_tokens: Option<u64>, observer: &mut ResponseObserver) {
     if let Some(input) = input_tokens {
-        observer.record_usage(usage_of_input(input));
+        observer.record_usage(ReportedUsage::of_whole(usage_of_input(input)));
     }
     (observer.has_content, observer.ended) = (true, true);
 }

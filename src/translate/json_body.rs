@@ -13,8 +13,8 @@ use super::signatures;
 use super::upstream_error::{chunk_too_large, is_failure};
 use super::usage;
 use crate::formats::{
-    CloudEmbeddings, Operation, PassthroughEndpoint, ResponseObserver, ResponseOptions,
-    encode_bedrock_token_count, to_json_string,
+    CloudEmbeddings, Operation, PassthroughEndpoint, ReportedUsage, ResponseObserver,
+    ResponseOptions, encode_bedrock_token_count, to_json_string,
 };
 use crate::json::{ChunkedBytes, Edit, splice};
 use crate::model::{ApiError, Format, Losses, SignedParts, Usage};
@@ -292,7 +292,7 @@ impl JsonBody {
             }
             JsonBodyMode::Passthrough(format, _) => {
                 let observation = format.codec().observe_response(body, observer)?;
-                if observer.usage.unwrap_or_default().is_blank() {
+                if !observer.has_output_count() {
                     observer.uncounted = usage::content_tokens_of_body(format.codec(), body);
                 }
                 Ok(FinishedDocument::Passthrough(observation.model))
@@ -304,8 +304,12 @@ impl JsonBody {
                 observer.usage = response.usage;
                 observer.images = usage::count_images(&response);
                 to.codec().check_response(&response)?;
-                if observer.usage.unwrap_or_default().is_blank() {
+                let report = response.usage.map(|usage| from.codec().usage_report(usage));
+                if !report.is_some_and(ReportedUsage::counts_everything) {
                     observer.uncounted = usage::content_tokens(&response);
+                }
+                if let Some(report) = report {
+                    observer.record_usage(report);
                 }
                 (observer.has_content, observer.ended) = (true, true);
                 observer.observe_model(&response.model);

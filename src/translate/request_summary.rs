@@ -164,7 +164,7 @@ impl RequestSummary {
             has_unseen,
             ..input
         };
-        BodyEstimate::of_input(body.len(), &input)
+        BodyEstimate::of_input_in(body, &input)
     }
 
     /// Returns what of the request decides access and money; the body is read for it once.
@@ -174,6 +174,11 @@ impl RequestSummary {
             Box::new(match (self.operation, embedder) {
                 (Operation::Passthrough(endpoint), _) => endpoint.findings(body),
                 (Operation::Embed(_), Some(embedder)) => embedder.findings(body),
+                (Operation::CountTokens, _) => {
+                    let counter = codec.token_counter();
+                    let found = counter.and_then(|counter| counter.findings(body));
+                    found.unwrap_or_else(|| codec.findings(body))
+                }
                 _ => codec.findings(body),
             })
         })

@@ -161,20 +161,18 @@ impl ChunkTranslation<'_> {
             self.api_error = Some(api_error);
             self.record_usage_of_error(&data);
         }
-        // Some formats report it in every event; an unchanged one covers no new content.
-        let reported = self.decoder.usage_so_far();
-        if let Some(usage) = reported.filter(|_| reported != self.observer.usage) {
-            self.observer.record_usage(usage);
+        if let Some(report) = self.decoder.take_usage_report() {
+            self.observer.record_usage(report);
         }
     }
 
     /// Records the usage that an error event may report.
     fn record_usage_of_error(&mut self, data: &str) {
         let mut seen = ResponseObserver::default();
-        seen.usage = self.observer.usage;
+        seen.adopt_usage(self.observer);
         // That the event is an error is known already.
-        if let (Ok(_), Some(usage)) = (self.codec.observe_event(data, &mut seen), seen.usage) {
-            self.observer.record_usage(usage);
+        if self.codec.observe_event(data, &mut seen).is_ok() {
+            self.observer.adopt_usage(&seen);
         }
     }
 
@@ -222,7 +220,8 @@ fn observe(observer: &mut ResponseObserver, in_reasoning: &mut bool, event: &Eve
             observer.complete_choice(*choice);
             observer.observe_finish(reason);
         }
-        Event::Usage(usage) => observer.record_usage(*usage),
+        // It is recorded as the decoder has read it.
+        Event::Usage(_) => {}
         Event::End => (observer.ended, observer.closed) = (true, true),
         Event::Start { model, .. } => {
             observer.started = true;

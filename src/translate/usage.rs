@@ -27,16 +27,10 @@ impl MeasuredUsage {
     }
 }
 
-/// Measures the usage of a response; `input` estimates the tokens of its request.
+/// Measures the usage of a response: what its upstream has counted, and an estimate of what it has not. A complete response may
+/// have no count of its output, or one that cannot be read. `input` estimates the tokens of its request.
 pub(super) fn measure(observer: &ResponseObserver, input: impl FnOnce() -> u64) -> MeasuredUsage {
     let reported = observer.usage.unwrap_or_default();
-    if observer.ended && observer.api_error.is_none() && !reported.is_blank() {
-        // The final report.
-        return MeasuredUsage {
-            usage: reported,
-            estimated: false,
-        };
-    }
     let uncounted = observer.uncounted;
     let thinking = uncounted.reasoning_tokens();
     let images = uncounted.image_tokens();

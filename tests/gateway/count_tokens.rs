@@ -1,8 +1,8 @@
 //! Token counting for clients of each format that has it, on upstreams of every format.
 
 use omniglot_test_support::{
-    FORMATS, Gateway, KEY, Mock, Response, every_format_config, gateway_with_fixed_responses, post,
-    response_head,
+    FORMATS, Gateway, KEY, Mock, Response, client, every_format_config,
+    gateway_with_fixed_responses, post, response_head, send,
 };
 use serde_json::{Value, json};
 
@@ -52,6 +52,54 @@ async fn a_count_names_the_model_of_the_path_or_none() {
                 "{message}"
             );
         }
+    }
+}
+
+/// Counts are held to the models of a key as all requests are.
+#[tokio::test]
+async fn a_count_names_no_second_model_for_a_key_with_models() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&every_format_config(mock.address));
+    let contents = json!([{"role": "user", "parts": [{"text": "hi"}]}]);
+    for (body, field) in [
+        (json!({"contents": contents}), None),
+        (
+            json!({"generateContentRequest": {"model": "models/same-native", "contents": contents,
+                "tools": [{"functionDeclarations": [{"name": "model", "parameters": {"model": 1}}]}]}}),
+            None,
+        ),
+        (
+            json!({"contents": contents, "models": ["other"]}),
+            Some("models"),
+        ),
+        (
+            json!({"contents": contents, "extra_body": {"model": "other"}}),
+            Some("extra_body"),
+        ),
+        (
+            json!({"generateContentRequest": {"contents": contents}, "models": ["other"]}),
+            Some("models"),
+        ),
+        (
+            json!({"generateContentRequest": {"contents": contents, "models": ["other"]}}),
+            Some("generateContentRequest.models"),
+        ),
+        (
+            json!({"generate_content_request": {"contents": contents, "tools": [{"x": {"model": "other"}}]}}),
+            Some("generateContentRequest.tools[0].x.model"),
+        ),
+    ] {
+        let url = gateway.url(&path("native", "same-native"));
+        let asked = client().post(url).bearer_auth("key-of-some");
+        let response = send(asked.json(&body)).await;
+        let Some(field) = field else {
+            assert_eq!(response.status, 200, "{body}: {}", response.text());
+            continue;
+        };
+        assert_eq!(response.status, 400, "{body}: {}", response.text());
+        let message = response.error("native");
+        let refusal = format!("{field}: the API key `some` may use some models only");
+        assert!(message.contains(&refusal), "{body}: {message}");
     }
 }
 

@@ -10,6 +10,7 @@ use super::kept_audio::{PeekedMessage, find_kept_audio};
 use super::unsupported::{limit_fields, remove_unsupported};
 use super::usage::CompletionUsage;
 use crate::formats::images_only::images_only;
+use crate::formats::reported_usage::ReportedUsage;
 use crate::formats::{
     Capabilities, KeptIds, Observation, OutputLimit, Passthrough, ResponseObserver, RoutingFields,
     decode_event_data, decode_model_name, decode_response_body, decode_unique_fields,
@@ -245,7 +246,7 @@ from_json! {
 fn note_usage(chunk: &PeekedChunk<'_>, observer: &mut ResponseObserver) {
     let groq_usage = chunk.x_groq.as_ref().and_then(|groq| groq.usage.as_ref());
     if let Some(usage) = chunk.usage.as_ref().or(groq_usage) {
-        observer.record_usage(usage.to_usage());
+        observer.record_usage(ReportedUsage::of_whole(usage.to_usage()));
     }
 }
 

@@ -11,32 +11,32 @@ from_json! {
     pub(in crate::formats) struct CompletionUsage {
         "prompt_tokens" => prompt_tokens: TokenCount,
         "completion_tokens" => completion_tokens: TokenCount,
-        "total_tokens" => total_tokens: Option<TokenCount>,
+        "total_tokens" => total_tokens: TokenCount,
         "prompt_tokens_details" => prompt_tokens_details: Option<CompletionPromptDetails>,
         "completion_tokens_details" => completion_tokens_details: Option<CompletionOutputDetails>,
-        "prompt_cache_hit_tokens" => prompt_cache_hit_tokens: Option<TokenCount>,
-        "cached_tokens" => cached_tokens: Option<TokenCount>,
-        "num_cached_tokens" => num_cached_tokens: Option<TokenCount>,
+        "prompt_cache_hit_tokens" => prompt_cache_hit_tokens: TokenCount,
+        "cached_tokens" => cached_tokens: TokenCount,
+        "num_cached_tokens" => num_cached_tokens: TokenCount,
         /// Of a search, and beside the total; the reasoning of one is, too.
-        "citation_tokens" => citation_tokens: Option<TokenCount>,
-        "reasoning_tokens" => reasoning_tokens: Option<TokenCount>,
+        "citation_tokens" => citation_tokens: TokenCount,
+        "reasoning_tokens" => reasoning_tokens: TokenCount,
     }
 }
 
 from_json! {
     struct CompletionPromptDetails {
-        "cached_tokens" => cached_tokens: Option<TokenCount>,
-        "cache_write_tokens" => cache_write_tokens: Option<TokenCount>,
-        "audio_tokens" => audio_tokens: Option<TokenCount>,
-        "image_tokens" => image_tokens: Option<TokenCount>,
+        "cached_tokens" => cached_tokens: TokenCount,
+        "cache_write_tokens" => cache_write_tokens: TokenCount,
+        "audio_tokens" => audio_tokens: TokenCount,
+        "image_tokens" => image_tokens: TokenCount,
     }
 }
 
 from_json! {
     struct CompletionOutputDetails {
-        "reasoning_tokens" => reasoning_tokens: Option<TokenCount>,
-        "audio_tokens" => audio_tokens: Option<TokenCount>,
-        "image_tokens" => image_tokens: Option<TokenCount>,
+        "reasoning_tokens" => reasoning_tokens: TokenCount,
+        "audio_tokens" => audio_tokens: TokenCount,
+        "image_tokens" => image_tokens: TokenCount,
     }
 }
 
@@ -46,44 +46,28 @@ impl CompletionUsage {
         let prompt = self.prompt_tokens_details.as_ref();
         let completion = self.completion_tokens_details.as_ref();
         let cached = prompt
-            .and_then(|details| details.cached_tokens)
-            .or(self.prompt_cache_hit_tokens)
-            .or(self.cached_tokens)
-            .or(self.num_cached_tokens);
-        let reasoning = completion
-            .and_then(|details| details.reasoning_tokens)
-            .unwrap_or_default()
-            .0;
+            .and_then(|details| details.cached_tokens.known())
+            .or(self.prompt_cache_hit_tokens.known())
+            .or(self.cached_tokens.known())
+            .or(self.num_cached_tokens.known());
+        let reasoning = completion.map_or(0, |details| details.reasoning_tokens.tokens());
         let uncounted_reasoning = self.uncounted_reasoning(reasoning);
-        let citations = self.citation_tokens.unwrap_or_default().0;
-        let of_search = self.reasoning_tokens.filter(|_| citations > 0);
-        let of_search = of_search.unwrap_or_default().0;
+        let citations = self.citation_tokens.tokens();
+        let of_search = match citations {
+            0 => 0,
+            _ => self.reasoning_tokens.tokens(),
+        };
         let beside = uncounted_reasoning.saturating_add(of_search);
         Usage {
-            input: self.prompt_tokens.0.saturating_add(citations),
-            cached: cached.unwrap_or_default().0,
-            cache_written: prompt
-                .and_then(|details| details.cache_write_tokens)
-                .unwrap_or_default()
-                .0,
-            output: self.completion_tokens.0.saturating_add(beside),
+            input: self.prompt_tokens.tokens().saturating_add(citations),
+            cached: cached.unwrap_or_default(),
+            cache_written: prompt.map_or(0, |details| details.cache_write_tokens.tokens()),
+            output: self.completion_tokens.tokens().saturating_add(beside),
             thinking: reasoning.max(beside),
-            audio_input: prompt
-                .and_then(|details| details.audio_tokens)
-                .unwrap_or_default()
-                .0,
-            audio_output: completion
-                .and_then(|details| details.audio_tokens)
-                .unwrap_or_default()
-                .0,
-            image_input: prompt
-                .and_then(|details| details.image_tokens)
-                .unwrap_or_default()
-                .0,
-            image_output: completion
-                .and_then(|details| details.image_tokens)
-                .unwrap_or_default()
-                .0,
+            audio_input: prompt.map_or(0, |details| details.audio_tokens.tokens()),
+            audio_output: completion.map_or(0, |details| details.audio_tokens.tokens()),
+            image_input: prompt.map_or(0, |details| details.image_tokens.tokens()),
+            image_output: completion.map_or(0, |details| details.image_tokens.tokens()),
             ..Usage::default()
         }
     }
@@ -91,11 +75,9 @@ impl CompletionUsage {
     /// Reasoning tokens that are not counted in `completion_tokens`: one backend reports them as such,
     /// another only adds them to the total.
     fn uncounted_reasoning(&self, reasoning: u64) -> u64 {
-        let sum = self
-            .prompt_tokens
-            .0
-            .saturating_add(self.completion_tokens.0);
-        let rest = self.total_tokens.unwrap_or_default().0.saturating_sub(sum);
+        let (prompt, completion) = (self.prompt_tokens, self.completion_tokens);
+        let sum = prompt.tokens().saturating_add(completion.tokens());
+        let rest = self.total_tokens.tokens().saturating_sub(sum);
         if reasoning == 0 || reasoning == rest {
             rest
         } else {

@@ -195,9 +195,9 @@ pub(super) fn observe_event(
         .as_ref()
         .and_then(ObservedUsage::audio_milliseconds);
     observer.audio_milliseconds = duration.or(observer.audio_milliseconds);
-    let usage = event.usage.map(|usage| usage.to_usage());
-    if let Some(usage) = usage.filter(|usage| !usage.is_blank()) {
-        observer.record_usage(usage);
+    let report = event.usage.map(|usage| usage.report());
+    if let Some(report) = report.filter(|report| !report.usage.is_blank()) {
+        observer.record_usage(report);
     }
     let is_done = kind.ends_with(".done");
     let content = [event.delta, event.audio, event.choices];

@@ -3,7 +3,8 @@
 use crate::formats::chat::{CompletionUsage, decode_error};
 use crate::formats::token_count::TokenCount;
 use crate::formats::{
-    Observation, PassthroughEndpoint, ResponseObserver, decode_response_body, missing_content,
+    ContentTokens, Observation, PassthroughEndpoint, ReportedUsage, ResponseObserver,
+    decode_response_body, missing_content,
 };
 use crate::json::{DecodeResult, FromJson, JsonReader, Present, RawJson, decode_json, from_json};
 use crate::model::{ApiError, Usage};
@@ -26,6 +27,24 @@ from_json! {
 }
 
 from_json! {
+    struct ObservedChoice<'a> {
+        "text" => text: Option<RawJson<'a>>,
+    }
+}
+
+impl ObservedDocument<'_> {
+    /// Counts the texts, for responses without a count of them.
+    fn count(&self, uncounted: &mut ContentTokens) {
+        uncounted.add_text(self.text);
+        let choices = self.choices.and_then(|raw| decode_json(raw.get()).ok());
+        let choices: Vec<ObservedChoice<'_>> = choices.unwrap_or_default();
+        choices
+            .iter()
+            .for_each(|choice| uncounted.add_text(choice.text));
+    }
+}
+
+from_json! {
     struct ObservedMeta {
         "billed_units" => billed_units: Option<ObservedUsage>,
         "tokens" => tokens: Option<ObservedUsage>,
@@ -34,9 +53,9 @@ from_json! {
 
 from_json! {
     pub(super) struct ObservedUsage {
-        "input_tokens" | "prompt_tokens" => input_tokens: Option<TokenCount>,
-        "output_tokens" => output_tokens: Option<TokenCount>,
-        "total_tokens" => total_tokens: Option<TokenCount>,
+        "input_tokens" | "prompt_tokens" => input_tokens: TokenCount,
+        "output_tokens" => output_tokens: TokenCount,
+        "total_tokens" => total_tokens: TokenCount,
         "seconds" => seconds: Option<AudioDuration>,
     }
 }
@@ -79,14 +98,18 @@ impl ObservedUsage {
         self.seconds.and_then(AudioDuration::reported)
     }
 
-    /// What is counted in total only is input: these endpoints have no other. A duration counts no tokens.
-    pub(super) fn to_usage(&self) -> Usage {
-        let [input, output, total] = [self.input_tokens, self.output_tokens, self.total_tokens]
-            .map(|count| count.unwrap_or_default().0);
-        Usage {
-            input: if input + output > 0 { input } else { total },
+    /// What is counted in total only is input, and all there is: these endpoints have no other. A duration counts no tokens.
+    pub(super) fn report(&self) -> ReportedUsage {
+        let [input, output, total] =
+            [self.input_tokens, self.output_tokens, self.total_tokens].map(TokenCount::tokens);
+        let usage = |input| Usage {
+            input,
             output,
             ..Usage::default()
+        };
+        match input.max(output) {
+            0 => ReportedUsage::of_parts(usage(total), total),
+            _ => ReportedUsage::of_whole(usage(input)),
         }
     }
 }
@@ -120,10 +143,9 @@ pub(super) fn observe(
         let told = document.duration.and_then(AudioDuration::reported);
         observer.audio_milliseconds = billed.or(told);
     }
-    if let Some(usage) = usage_of(endpoint, &document).filter(|usage| !usage.is_blank()) {
-        observer.record_usage(usage);
-    } else if let Some(content) = document.choices.or(document.text) {
-        observer.uncounted.add_plain_text(content.get());
+    document.count(&mut observer.uncounted);
+    if let Some(report) = report_of(endpoint, &document).filter(|it| !it.usage.is_blank()) {
+        observer.record_usage(report);
     }
     (observer.has_content, observer.ended) = (true, true);
     Ok(Observation::of_model(document.model, body))
@@ -132,19 +154,22 @@ pub(super) fn observe(
 /// Decodes the counts of a response, whatever else it holds.
 pub(super) fn reported_usage(endpoint: PassthroughEndpoint, body: &[u8]) -> Option<Usage> {
     let document: ObservedDocument<'_> = decode_response_body(body).ok()?;
-    usage_of(endpoint, &document)
+    report_of(endpoint, &document).map(|report| report.usage)
 }
 
-fn usage_of(endpoint: PassthroughEndpoint, document: &ObservedDocument<'_>) -> Option<Usage> {
+fn report_of(
+    endpoint: PassthroughEndpoint,
+    document: &ObservedDocument<'_>,
+) -> Option<ReportedUsage> {
     if let Some(raw) = document.usage {
         if endpoint == PassthroughEndpoint::Completions {
             let usage: CompletionUsage = decode_json(raw.get()).ok()?;
-            return Some(usage.to_usage());
+            return Some(ReportedUsage::of_whole(usage.to_usage()));
         }
         let usage: ObservedUsage = decode_json(raw.get()).ok()?;
-        return Some(usage.to_usage());
+        return Some(usage.report());
     }
     let meta = document.meta.as_ref()?;
     let usage = meta.billed_units.as_ref().or(meta.tokens.as_ref())?;
-    Some(usage.to_usage())
+    Some(usage.report())
 }

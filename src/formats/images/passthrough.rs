@@ -8,8 +8,9 @@ use super::form;
 use super::parameters::decode_parameters;
 use super::response::RawImageResponse;
 use super::stream::{ImageEventType, RawImageEvent};
-use super::usage::{RawImageUsage, add_usage, decode_usage};
+use super::usage::{RawImageUsage, decode_usage};
 use crate::formats::multipart::{self, MultipartField};
+use crate::formats::reported_usage::ReportedUsage;
 use crate::formats::{
     AsyncOption, Observation, OutputLimit, Passthrough, RequestHead, ResponseObserver,
     RoutingFields, chat, decode_event_data, decode_model_name, decode_response_body,
@@ -64,7 +65,7 @@ impl Passthrough for Images {
             });
         }
         if let Some(usage) = &response.usage {
-            observer.record_usage(decode_usage(usage));
+            observer.record_usage(ReportedUsage::of_whole(decode_usage(usage)));
         }
         (observer.has_content, observer.ended) = (true, true);
         Ok(Observation::default())
@@ -79,9 +80,6 @@ impl Passthrough for Images {
             return Ok(Observation::default());
         }
         let event: RawImageEvent<'_> = decode_event_data(data)?;
-        if let Some(usage) = &event.usage {
-            observer.record_usage(add_usage(observer.usage, decode_usage(usage)));
-        }
         match event.event_type() {
             ImageEventType::Other => {}
             ImageEventType::PartialImage => {
@@ -91,15 +89,16 @@ impl Passthrough for Images {
             ImageEventType::Completed => {
                 observer.complete_choice(u32::try_from(observer.images).unwrap_or(u32::MAX));
                 observer.images += 1;
-                if event.usage.is_none() {
-                    observer.uncounted.add_image();
-                }
+                observer.uncounted.add_image();
                 (observer.has_content, observer.ended) = (true, true);
             }
             ImageEventType::Error => {
                 observer.api_error = Some(error::decode_in_stream(data));
                 observer.ended = true;
             }
+        }
+        if let Some(usage) = &event.usage {
+            observer.record_usage(usage.report(observer.usage));
         }
         Ok(Observation::default())
     }

@@ -3,10 +3,10 @@
 use serde::Serialize;
 
 use super::response::{EncodedImage, ImageProperties, decode_image, encode_image, no_image};
-use super::usage::{ImageUsage, RawImageUsage, add_usage, decode_usage, encode_usage};
+use super::usage::{ImageUsage, RawImageUsage, encode_usage};
 use super::{Images, error};
 use crate::formats::{
-    ResponseOptions, StreamCodec, StreamDecoder, StreamEncoder, decode_event_data,
+    ReportedUsage, ResponseOptions, StreamCodec, StreamDecoder, StreamEncoder, decode_event_data,
 };
 use crate::json::{RawJson, from_json};
 use crate::model::{ApiError, Block, Delta, Event, Finish, Media, Text, Usage};
@@ -63,6 +63,8 @@ pub(super) struct ImageStreamDecoder {
     started: bool,
     complete: bool,
     usage: Option<Usage>,
+    /// What the last event has reported of it.
+    reported: Option<ReportedUsage>,
 }
 
 impl StreamDecoder for ImageStreamDecoder {
@@ -92,10 +94,15 @@ impl StreamDecoder for ImageStreamDecoder {
         out(Event::Open { choice: 0, block });
         out(Event::Close { choice: 0 });
         if let Some(usage) = &event.usage {
-            self.usage = Some(add_usage(self.usage, decode_usage(usage)));
+            self.reported = Some(usage.report(self.usage));
+            self.usage = self.reported.map(|report| report.usage);
         }
         self.complete = true;
         Ok(())
+    }
+
+    fn take_usage_report(&mut self) -> Option<ReportedUsage> {
+        self.reported.take()
     }
 
     fn finish(&mut self, out: &mut dyn FnMut(Event<'_>)) -> Result<(), ApiError> {

@@ -2,14 +2,16 @@
 
 use serde::Serialize;
 
+use crate::formats::reported_usage::ReportedUsage;
+use crate::formats::token_count::TokenCount;
 use crate::json::from_json;
 use crate::model::Usage;
 
 from_json! {
     /// The `usage` of an upstream's response or event.
     pub(super) struct RawImageUsage {
-        "input_tokens" => input_tokens: Option<u64>,
-        "output_tokens" => output_tokens: Option<u64>,
+        "input_tokens" => input_tokens: TokenCount,
+        "output_tokens" => output_tokens: TokenCount,
         "input_tokens_details" => input_tokens_details: Option<RawImageTokenDetails>,
         "output_tokens_details" => output_tokens_details: Option<RawImageTokenDetails>,
     }
@@ -17,16 +19,16 @@ from_json! {
 
 from_json! {
     struct RawImageTokenDetails {
-        "image_tokens" => image_tokens: Option<u64>,
+        "image_tokens" => image_tokens: TokenCount,
     }
 }
 
 /// Decodes `usage`.
 pub(super) fn decode_usage(usage: &RawImageUsage) -> Usage {
-    let image_tokens = |details: Option<&RawImageTokenDetails>| details?.image_tokens;
-    let output = usage.output_tokens.unwrap_or_default();
+    let image_tokens = |details: Option<&RawImageTokenDetails>| details?.image_tokens.known();
+    let output = usage.output_tokens.tokens();
     Usage {
-        input: usage.input_tokens.unwrap_or_default(),
+        input: usage.input_tokens.tokens(),
         output,
         image_input: image_tokens(usage.input_tokens_details.as_ref()).unwrap_or_default(),
         // Without details all output is taken for images.
@@ -35,15 +37,11 @@ pub(super) fn decode_usage(usage: &RawImageUsage) -> Usage {
     }
 }
 
-/// Adds the usage of one image of a stream to that of the images before it.
-pub(super) fn add_usage(before: Option<Usage>, more: Usage) -> Usage {
-    let before = before.unwrap_or_default();
-    Usage {
-        input: before.input.saturating_add(more.input),
-        output: before.output.saturating_add(more.output),
-        image_input: before.image_input.saturating_add(more.image_input),
-        image_output: before.image_output.saturating_add(more.image_output),
-        ..more
+impl RawImageUsage {
+    /// Adds the usage of one image of a stream to that of the images before it.
+    pub(super) fn report(&self, before: Option<Usage>) -> ReportedUsage {
+        let more = decode_usage(self);
+        ReportedUsage::of_parts(before.unwrap_or_default().plus(more), more.output)
     }
 }
 

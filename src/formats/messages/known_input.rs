@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use super::Messages;
 use super::text_input::TEXT_INPUT;
 use super::tool_rounds::{CONVERSATION, tool_rounds};
+use crate::formats::extra_thinking::ThinkingSwitch;
 use crate::formats::unknown_fields::UNKNOWN_FIELDS;
 use crate::formats::{InputInspection, RequestFindings};
 use crate::json::{
@@ -127,21 +128,37 @@ const KNOWN_INPUT: KnownFields = KnownFields {
             at: SOURCES,
         },
     ],
-    wanted: &[&["speed"], &["inference_geo"], &["service_tier"]],
+    wanted: &[
+        &["speed"],
+        &["inference_geo"],
+        &["service_tier"],
+        &["thinking"],
+        &["max_tokens"],
+    ],
     prompting: &["tools", "output_config"],
     conversation: Some(&CONVERSATION),
     base: Some(&TEXT_INPUT),
     ..NO_FIELDS
 };
 
+/// What the wanted fields behind those of the service ask for. With tools, thinking may go on between the calls, beyond the limit
+/// of the output.
+const THINKING: [ThinkingSwitch; 2] = [
+    ThinkingSwitch::Within {
+        budget: "budget_tokens",
+    },
+    ThinkingSwitch::OutputLimit,
+];
+
 static FIELDS: LazyLock<FieldIndex> =
     LazyLock::new(|| FieldIndex::new(&KNOWN_INPUT, UNKNOWN_FIELDS));
 
 impl InputInspection for Messages {
     fn findings(&self, body: &[u8]) -> RequestFindings {
+        let findings = RequestFindings::with_thinking(body, &FIELDS, &USUAL, &THINKING);
         RequestFindings {
             may_compact: may_compact(str::from_utf8(body).unwrap_or_default()),
-            ..RequestFindings::of(body, &FIELDS, &USUAL).with_tool_rounds(body, tool_rounds)
+            ..findings.with_tool_rounds(body, tool_rounds)
         }
     }
 }

@@ -94,7 +94,7 @@ impl Passthrough for Messages {
             None => (None, None),
         };
         if let Some(usage) = event.usage.or(start) {
-            observer.record_usage(usage.merge(observer.usage));
+            observer.record_usage(usage.report(observer.usage));
         }
         Ok(Observation::of_model(model, data.as_bytes()))
     }

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::formats::reported_usage::ReportedUsage;
 use crate::formats::token_count::TokenCount;
 use crate::json::{DecodeResult, FromJson, JsonReader, RawJson, decode_json, from_json};
 use crate::model::{CompactionUsage, Usage};
@@ -9,10 +10,10 @@ use crate::model::{CompactionUsage, Usage};
 from_json! {
     /// The `usage` of an upstream's response or event; in a stream, two events have one each.
     pub(super) struct RawMessagesUsage {
-        "input_tokens" => input_tokens: Option<TokenCount>,
-        "cache_read_input_tokens" => cache_read_input_tokens: Option<TokenCount>,
-        "cache_creation_input_tokens" => cache_creation_input_tokens: Option<TokenCount>,
-        "output_tokens" => output_tokens: Option<TokenCount>,
+        "input_tokens" => input_tokens: TokenCount,
+        "cache_read_input_tokens" => cache_read_input_tokens: TokenCount,
+        "cache_creation_input_tokens" => cache_creation_input_tokens: TokenCount,
+        "output_tokens" => output_tokens: TokenCount,
         "output_tokens_details" => output_tokens_details: Option<RawMessagesOutputDetails>,
         "iterations" => iterations: Option<RawIterations>,
     }
@@ -20,11 +21,16 @@ from_json! {
 
 from_json! {
     struct RawMessagesOutputDetails {
-        "thinking_tokens" => thinking_tokens: Option<TokenCount>,
+        "thinking_tokens" => thinking_tokens: TokenCount,
     }
 }
 
 impl RawMessagesUsage {
+    /// The known counts and these, which may have counted the output anew.
+    pub(super) fn report(&self, known: Option<Usage>) -> ReportedUsage {
+        ReportedUsage::of_parts(self.merge(known), self.output_tokens.tokens())
+    }
+
     /// Adds these counts to the known ones; a count that is present replaces the known one.
     pub(super) fn merge(&self, known: Option<Usage>) -> Usage {
         let known = known.unwrap_or_default();
@@ -38,7 +44,7 @@ impl RawMessagesUsage {
         let known_written = known.cache_written.saturating_sub(apart.cache_written);
         let known_output = known.output.saturating_sub(apart.output);
         let compaction = self.iterations.as_ref().map_or(apart, |it| it.compaction);
-        let or = |count: Option<TokenCount>, known| count.map_or(known, |count| count.0);
+        let or = |count: TokenCount, known| count.known().unwrap_or(known);
         let counts = compaction.plus(CompactionUsage {
             uncached: or(self.input_tokens, known_uncached),
             cached: or(self.cache_read_input_tokens, known_cached),
@@ -55,7 +61,7 @@ impl RawMessagesUsage {
             cache_written: counts.cache_written,
             output: counts.output,
             thinking: or(
-                details.and_then(|details| details.thinking_tokens),
+                details.map_or_else(TokenCount::default, |details| details.thinking_tokens),
                 known.thinking,
             ),
             compaction,
@@ -90,10 +96,10 @@ impl<'a> FromJson<'a> for RawIterations {
             let counts: RawIteration<'_> = decode_json(iteration.get()).unwrap_or_default();
             if counts.kind.get() == "\"compaction\"" {
                 self.compaction = self.compaction.plus(CompactionUsage {
-                    uncached: counts.input_tokens.0,
-                    cached: counts.cache_read_input_tokens.0,
-                    cache_written: counts.cache_creation_input_tokens.0,
-                    output: counts.output_tokens.0,
+                    uncached: counts.input_tokens.tokens(),
+                    cached: counts.cache_read_input_tokens.tokens(),
+                    cache_written: counts.cache_creation_input_tokens.tokens(),
+                    output: counts.output_tokens.tokens(),
                 });
             }
         }

@@ -7,11 +7,11 @@ use super::request::{NativeRequest, decode_fields, encode_fields};
 use super::{Native, validation};
 use crate::formats::json_bytes::to_json_bytes;
 use crate::formats::{
-    CountTokensRequest, ErrorCodec, TokenCounter, UpstreamTarget, decode_model_name,
-    decode_request_body, decode_response_body, decode_unique_fields, decode_unique_members,
-    to_json_string,
+    CountTokensRequest, ErrorCodec, InputInspection, RequestFindings, TokenCounter, UpstreamTarget,
+    decode_model_name, decode_request_body, decode_response_body, decode_unique_fields,
+    decode_unique_members, to_json_string,
 };
-use crate::json::{Edit, Present, RawJson, from_json};
+use crate::json::{Edit, Present, RawJson, from_json, replace};
 use crate::model::{ApiError, Losses, Request, truncated};
 
 /// The token counter of the format.
@@ -124,6 +124,23 @@ impl TokenCounter for NativeTokenCounter {
         let message =
             format!("`{path}` must be the model of the path, `models/{expected}`, got `{got}`");
         Err(ApiError::invalid(message).at(path))
+    }
+
+    fn findings(&self, body: &[u8]) -> Option<RequestFindings> {
+        let [wrapped] = decode_unique_fields(body, [field_names::GENERATE_CONTENT_REQUEST]).ok()?;
+        let request = wrapped.value()?;
+        let around = Edit {
+            range: request.range_in(body),
+            with: b"null".to_vec(),
+        };
+        let around = Native.findings(&replace(body, &[around]));
+        let within = Native.findings(request.get().as_bytes());
+        let path = |field| format!("{}.{field}", wrapped.path());
+        Some(RequestFindings {
+            other_model: around.other_model.or(within.other_model.map(path)),
+            unknown_field: around.unknown_field.or(within.unknown_field.map(path)),
+            ..within
+        })
     }
 
     fn rename_model(&self, body: &[u8], model: &str) -> Option<Edit> {

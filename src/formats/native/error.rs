@@ -112,7 +112,10 @@ impl ErrorCodec for Native {
     fn decode_error(&self, status: u16, bytes: &[u8]) -> ApiError {
         let body: Value = serde_json::from_slice(bytes).unwrap_or(Value::Null);
         let error = match &body {
-            Value::Array(items) => items.first().map_or(&Value::Null, |item| &item["error"]),
+            Value::Array(items) => {
+                let failed = items.iter().find(|item| has_error(item));
+                failed.map_or(&Value::Null, |item| &item["error"])
+            }
             _ => &body["error"],
         };
         let code = error["code"]
@@ -138,9 +141,21 @@ impl ErrorCodec for Native {
     }
 }
 
-/// Whether a body is a list: upstreams may send errors in one, but never responses.
+/// Tells whether a body is a list with an error, or with nothing: upstreams may send errors in one. Any other list may have been
+/// generated.
 pub(super) fn is_error_list(body: &[u8]) -> bool {
-    body.trim_ascii_start().starts_with(b"[")
+    if !body.trim_ascii_start().starts_with(b"[") {
+        return false;
+    }
+    let items: Vec<Value> = match serde_json::from_slice(body) {
+        Ok(items) => items,
+        Err(_) => return false,
+    };
+    items.is_empty() || items.iter().any(has_error)
+}
+
+fn has_error(item: &Value) -> bool {
+    !item["error"].is_null()
 }
 
 /// The elements of an array; none if the value is not one.

@@ -99,6 +99,12 @@ const KNOWN_INPUT: KnownFields = KnownFields {
     wanted: &[&["serviceTier", "service_tier"]],
     turns: Some("contents"),
     prompting: &["tools"],
+    nested_prompting: &[
+        "responseSchema",
+        "response_schema",
+        "responseJsonSchema",
+        "response_json_schema",
+    ],
     conversation: Some(&CONVERSATION),
     base: Some(&TEXT_INPUT),
     has_snake_case: true,

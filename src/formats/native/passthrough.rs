@@ -11,6 +11,7 @@ use super::usage::UpstreamUsage;
 use super::{Native, error, field_names, validation};
 use crate::formats::content_tokens::string_length;
 use crate::formats::images_only::images_only;
+use crate::formats::reported_usage::CountedOutput;
 use crate::formats::{
     Capabilities, ContentTokens, ErrorCodec, ModelField, Observation, OutputLimit, Passthrough,
     RequestHead, ResponseObserver, RoutingFields, decode_event_data, decode_model_name,
@@ -142,8 +143,15 @@ impl Passthrough for Native {
     }
 
     fn reported_usage(&self, body: &[u8]) -> Option<Usage> {
-        let response: CountedNativeResponse<'_> = decode_response_body(body).ok()?;
-        response.usage_metadata.map(|usage| usage.decode())
+        // Some upstreams send all chunks of a stream in a list.
+        let chunks: Vec<CountedNativeResponse<'_>> = match body.trim_ascii_start().first() {
+            Some(b'[') => decode_json(str::from_utf8(body).ok()?).ok()?,
+            _ => vec![decode_response_body(body).ok()?],
+        };
+        let counts = chunks
+            .iter()
+            .filter_map(|chunk| chunk.usage_metadata.as_ref());
+        counts.fold(None, |known, usage| Some(usage.report(known).after(known)))
     }
 }
 
@@ -231,12 +239,13 @@ from_json! {
 /// Records the usage, the content and the end that a response or a chunk holds.
 fn record(response: &ObservedResponse<'_>, observer: &mut ResponseObserver) {
     let usage = response.usage_metadata.as_ref();
-    if !usage.is_some_and(UpstreamUsage::counts_output) {
+    let counted = usage.map(UpstreamUsage::counted_output);
+    if counted != Some(CountedOutput::Everything) {
         let candidates = response.candidates.iter().flatten();
         candidates.for_each(|candidate| candidate.count(&mut observer.uncounted));
     }
     if let Some(usage) = usage {
-        observer.record_usage(usage.decode_after(observer.usage));
+        observer.record_usage(usage.report(observer.usage));
     }
     for candidate in response.candidates.iter().flatten() {
         observer.has_content |= candidate.content.is_some();

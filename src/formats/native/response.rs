@@ -9,12 +9,15 @@ use super::candidate::{UpstreamCandidate, encode_candidate};
 use super::error;
 use super::finish_reason::report_encoded_reason;
 use super::response_parts::part_location;
-use super::usage::{UpstreamUsage, UsageMetadata};
+use super::usage::{UpstreamUsage, UsageMetadata, whole_report};
 use crate::formats::json_bytes::to_json_bytes;
-use crate::formats::{ErrorCodec, ResponseCodec, ResponseOptions, decode_response_body};
+use crate::formats::{
+    ErrorCodec, ReportedUsage, ResponseCodec, ResponseOptions, decode_response_body,
+};
 use crate::json::{Present, from_json};
 use crate::model::{
     ApiError, Choice, FieldLocation, Finish, Losses, PROMPT_BLOCKED, PartKind, Response, Text,
+    Usage,
 };
 
 from_json! {
@@ -91,6 +94,10 @@ impl ResponseCodec for Native {
             choices,
             usage: response.usage_metadata.map(|usage| usage.decode()),
         })
+    }
+
+    fn usage_report(&self, usage: Usage) -> ReportedUsage {
+        whole_report(usage)
     }
 
     /// Encodes a JSON response for a client. Model, id and time come from the request where the upstream

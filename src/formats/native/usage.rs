@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::formats::reported_usage::{CountedOutput, ReportedUsage};
 use crate::formats::token_count::TokenCount;
 use crate::json::from_json;
 use crate::model::{Text, Usage};
@@ -9,11 +10,11 @@ use crate::model::{Text, Usage};
 from_json! {
     /// The counts of an upstream, which leaves zero and unknown out or sends null.
     pub(super) struct UpstreamUsage<'a> {
-        "promptTokenCount" => prompt_token_count: Option<TokenCount>,
-        "cachedContentTokenCount" => cached_content_token_count: Option<TokenCount>,
-        "candidatesTokenCount" => candidates_token_count: Option<TokenCount>,
-        "thoughtsTokenCount" => thoughts_token_count: Option<TokenCount>,
-        "toolUsePromptTokenCount" => tool_use_prompt_token_count: Option<TokenCount>,
+        "promptTokenCount" => prompt_token_count: TokenCount,
+        "cachedContentTokenCount" => cached_content_token_count: TokenCount,
+        "candidatesTokenCount" => candidates_token_count: TokenCount,
+        "thoughtsTokenCount" => thoughts_token_count: TokenCount,
+        "toolUsePromptTokenCount" => tool_use_prompt_token_count: TokenCount,
         "promptTokensDetails" => prompt_tokens_details: Option<Vec<UpstreamModalityCount<'a>>>,
         "candidatesTokensDetails" => candidates_tokens_details: Option<Vec<UpstreamModalityCount<'a>>>,
     }
@@ -22,7 +23,7 @@ from_json! {
 from_json! {
     struct UpstreamModalityCount<'a> {
         "modality" => modality: Option<Text<'a>>,
-        "tokenCount" => token_count: Option<TokenCount>,
+        "tokenCount" => token_count: TokenCount,
     }
 }
 
@@ -34,45 +35,53 @@ fn tokens_of(modality: &str, details: Option<&Vec<UpstreamModalityCount<'_>>>) -
     let is_modality =
         |count: &&UpstreamModalityCount<'_>| count.modality.as_deref() == Some(modality);
     let found = details.into_iter().flatten().find(is_modality);
-    found
-        .and_then(|count| count.token_count)
-        .unwrap_or_default()
-        .0
+    found.map_or(0, |count| count.token_count.tokens())
+}
+
+/// The report with these counts, in which the thoughts are counted apart from the rest of the output.
+pub(super) const fn whole_report(usage: Usage) -> ReportedUsage {
+    let counted = if usage.output > usage.thinking {
+        CountedOutput::Everything
+    } else if usage.thinking > 0 {
+        CountedOutput::Reasoning
+    } else {
+        CountedOutput::Nothing
+    };
+    ReportedUsage { usage, counted }
 }
 
 impl UpstreamUsage<'_> {
-    /// Tells whether the output is counted: some upstreams do that in the last chunk only.
-    pub(super) const fn counts_output(&self) -> bool {
-        self.candidates_token_count.is_some()
+    /// What of the output is counted here: some upstreams count it in the last chunk only.
+    pub(super) fn counted_output(&self) -> CountedOutput {
+        whole_report(self.decode()).counted
     }
 
-    /// Decodes the counts of a chunk; where it counts nothing of the output, that is as in the chunk before.
-    pub(super) fn decode_after(&self, previous: Option<Usage>) -> Usage {
-        let (usage, previous) = (self.decode(), previous.unwrap_or_default());
-        if self.counts_output() || self.thoughts_token_count.is_some() {
-            return usage;
-        }
-        Usage {
-            output: previous.output,
-            thinking: previous.thinking,
-            audio_output: previous.audio_output,
-            image_output: previous.image_output,
-            ..usage
-        }
+    /// Decodes the counts of a chunk; if it counts thoughts alone, the rest of the output is as in the chunk before.
+    pub(super) fn report(&self, previous: Option<Usage>) -> ReportedUsage {
+        let ReportedUsage { usage, counted } = whole_report(self.decode());
+        let previous = previous.unwrap_or_default();
+        let answer = previous.output.saturating_sub(previous.thinking);
+        let usage = match counted {
+            CountedOutput::Reasoning => Usage {
+                output: answer.saturating_add(usage.thinking),
+                audio_output: previous.audio_output,
+                image_output: previous.image_output,
+                ..usage
+            },
+            CountedOutput::Everything | CountedOutput::Nothing => usage,
+        };
+        ReportedUsage { usage, counted }
     }
 
     pub(super) fn decode(&self) -> Usage {
-        let sum = |first: Option<TokenCount>, second: Option<TokenCount>| {
-            let (TokenCount(first), TokenCount(second)) =
-                (first.unwrap_or_default(), second.unwrap_or_default());
-            first.saturating_add(second)
-        };
+        let sum =
+            |first: TokenCount, second: TokenCount| first.tokens().saturating_add(second.tokens());
         Usage {
             input: sum(self.prompt_token_count, self.tool_use_prompt_token_count),
-            cached: self.cached_content_token_count.unwrap_or_default().0,
+            cached: self.cached_content_token_count.tokens(),
             cache_written: 0,
             output: sum(self.candidates_token_count, self.thoughts_token_count),
-            thinking: self.thoughts_token_count.unwrap_or_default().0,
+            thinking: self.thoughts_token_count.tokens(),
             audio_input: tokens_of(AUDIO, self.prompt_tokens_details.as_ref()),
             audio_output: tokens_of(AUDIO, self.candidates_tokens_details.as_ref()),
             image_input: tokens_of(IMAGE, self.prompt_tokens_details.as_ref()),
@@ -149,12 +158,20 @@ mod tests {
             ),
             (r#"{"promptTokenCount":5}"#, (5, 6, 4)),
             (
+                r#"{"promptTokenCount":5,"candidatesTokenCount":0,"thoughtsTokenCount":-1}"#,
+                (5, 6, 4),
+            ),
+            (
+                r#"{"promptTokenCount":5,"thoughtsTokenCount":5}"#,
+                (5, 7, 5),
+            ),
+            (
                 r#"{"promptTokenCount":5,"candidatesTokenCount":7}"#,
                 (5, 7, 0),
             ),
         ] {
             let decoded: UpstreamUsage<'_> = decode_json(chunk).expect(chunk);
-            let next = decoded.decode_after(usage);
+            let next = decoded.report(usage).after(usage);
             assert_eq!((next.input, next.output, next.thinking), counts, "{chunk}");
             usage = Some(next);
         }

@@ -10,6 +10,7 @@ use super::output_ids::{OutputIds, decode_item};
 use super::status::{OutputFlags, decode_finish};
 use super::usage::ReceivedUsage;
 use crate::formats::images_only::images_only;
+use crate::formats::reported_usage::ReportedUsage;
 use crate::formats::{
     Capabilities, KeptIds, Observation, OutputLimit, Passthrough, ResponseObserver, RoutingFields,
     chat, decode_event_data, decode_model_name, decode_response_body, decode_unique_fields,
@@ -176,7 +177,7 @@ impl Passthrough for Responses {
             return Ok(Observation::default());
         };
         if let Some(usage) = &response.usage {
-            observer.record_usage(usage.decode());
+            observer.record_usage(ReportedUsage::of_whole(usage.decode()));
         }
         if observer.closed {
             note_finish(&response, observer);

@@ -18,14 +18,14 @@ from_json! {
 
 from_json! {
     struct ReceivedInputDetails {
-        "cached_tokens" => cached_tokens: Option<TokenCount>,
-        "cache_write_tokens" => cache_write_tokens: Option<TokenCount>,
+        "cached_tokens" => cached_tokens: TokenCount,
+        "cache_write_tokens" => cache_write_tokens: TokenCount,
     }
 }
 
 from_json! {
     struct ReceivedOutputDetails {
-        "reasoning_tokens" => reasoning_tokens: Option<TokenCount>,
+        "reasoning_tokens" => reasoning_tokens: TokenCount,
     }
 }
 
@@ -35,20 +35,11 @@ impl ReceivedUsage {
         let input = self.input_tokens_details.as_ref();
         let output = self.output_tokens_details.as_ref();
         Usage {
-            input: self.input_tokens.0,
-            cached: input
-                .and_then(|details| details.cached_tokens)
-                .unwrap_or_default()
-                .0,
-            cache_written: input
-                .and_then(|details| details.cache_write_tokens)
-                .unwrap_or_default()
-                .0,
-            output: self.output_tokens.0,
-            thinking: output
-                .and_then(|details| details.reasoning_tokens)
-                .unwrap_or_default()
-                .0,
+            input: self.input_tokens.tokens(),
+            cached: input.map_or(0, |details| details.cached_tokens.tokens()),
+            cache_written: input.map_or(0, |details| details.cache_write_tokens.tokens()),
+            output: self.output_tokens.tokens(),
+            thinking: output.map_or(0, |details| details.reasoning_tokens.tokens()),
             ..Usage::default()
         }
     }

@@ -19,7 +19,7 @@ pub(in crate::proxy) fn max_thinking(
     thinking.map_or(0, |thinking| {
         let usual = attempt.settings.settings.max_output_tokens;
         let usual = usual.unwrap_or(DEFAULT_THINKING_TOKENS);
-        thinking.budget.unwrap_or(usual)
+        thinking.budget.unwrap_or(usual).max(thinking.named)
     })
 }
 

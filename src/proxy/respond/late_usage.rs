@@ -16,8 +16,8 @@ use crate::proxy::large_body;
 use crate::proxy::timer::{before, is_downstream, unless_gone, within};
 use crate::proxy::upstream::decompress::Decompressor;
 
-/// How long the usage of a complete stream is waited for, and how much may come before it: it follows the finish
-/// reason at once.
+/// How long the usage of a complete stream is waited for, or its end mark, and how much may come before it: they follow the
+/// finish reason at once.
 const MAX_WAIT: Duration = Duration::from_secs(5);
 const MAX_BYTES: usize = 256 << 10;
 
@@ -96,6 +96,8 @@ struct ReadLimits {
     bytes: usize,
     /// More than the usage of a complete response is read.
     is_to_the_end: bool,
+    /// Usage that has come may not be the last, so that a stream with an end mark is read until then.
+    is_to_the_mark: bool,
 }
 
 impl ReadLimits {
@@ -103,13 +105,15 @@ impl ReadLimits {
     /// the upstream is cancelled: what came can be estimated.
     fn of(ctx: &mut RequestContext) -> ReadLimits {
         let timeouts = ctx.route.current().map(|attempt| attempt.timeouts);
-        match timeouts.filter(|_| is_paid_to_the_end(ctx)) {
+        let is_paid = is_paid_to_the_end(ctx);
+        match timeouts.filter(|_| is_paid) {
             Some(timeouts) if !is_counted(ctx) && ctx.client.may_finish_without() => ReadLimits {
                 until: read_until(&ctx.client, ctx.deadline()).into(),
                 first_byte: timeouts.first_byte,
                 idle: timeouts.idle,
                 bytes: usize::MAX,
                 is_to_the_end: true,
+                is_to_the_mark: true,
             },
             _ => ReadLimits {
                 until: Instant::now() + MAX_WAIT,
@@ -117,13 +121,14 @@ impl ReadLimits {
                 idle: None,
                 bytes: MAX_BYTES,
                 is_to_the_end: false,
+                is_to_the_mark: is_paid && has_end_mark(ctx),
             },
         }
     }
 
     fn is_awaited(&self, observer: &ResponseObserver) -> bool {
         let is_over = observer.closed || observer.api_error.is_some();
-        observer.awaits_usage() || (self.is_to_the_end && !is_over)
+        observer.awaits_usage() || (self.is_to_the_mark && !is_over)
     }
 }
 
@@ -176,8 +181,12 @@ async fn read(
 fn is_counted(ctx: &RequestContext) -> bool {
     let translator = ctx.response.translator.as_ref();
     let is_counted = translator.is_some_and(|translator| translator.observer().is_counted());
+    is_counted && has_end_mark(ctx)
+}
+
+fn has_end_mark(ctx: &RequestContext) -> bool {
     let attempt = ctx.route.current();
-    is_counted && attempt.is_some_and(|attempt| attempt.upstream.format.has_end_mark())
+    attempt.is_some_and(|attempt| attempt.upstream.format.has_end_mark())
 }
 
 fn is_awaited(ctx: &RequestContext, limits: &ReadLimits) -> bool {

@@ -1,5 +1,7 @@
 //! How a response is handled, by its content type and its status.
 
+mod partial_counts;
+
 use super::*;
 
 fn options() -> ResponseOptions {

@@ -1,6 +1,7 @@
 //! Responses whose usage was reported in full, in part and not at all.
 
 use super::*;
+use crate::formats::ReportedUsage;
 use crate::model::CompactionUsage;
 
 const REPORTED: Usage = Usage {
@@ -38,7 +39,7 @@ fn counted(observer: &ResponseObserver) -> (u64, u64, u64, bool) {
 
 #[test]
 fn the_reported_usage_of_a_complete_response_is_exact() {
-    let ended = observer(Some(REPORTED), true, 400, 400);
+    let ended = observer(Some(REPORTED), true, 0, 0);
     let exact = MeasuredUsage {
         usage: REPORTED,
         estimated: false,
@@ -73,12 +74,12 @@ fn a_report_of_zeros_is_ignored() {
         assert_eq!(counted(&zeros), (55, 4, 2, true));
     }
     let mut observer = observer(None, false, 8, 0);
-    observer.record_usage(Usage::default());
+    observer.record_usage(ReportedUsage::of_whole(Usage::default()));
     assert_eq!(
         observer.uncounted.text_tokens(),
         2,
         "they stand for nothing"
     );
-    observer.record_usage(REPORTED);
+    observer.record_usage(ReportedUsage::of_whole(REPORTED));
     assert_eq!(observer.uncounted, ContentTokens::default());
 }

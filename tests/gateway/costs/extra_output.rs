@@ -79,9 +79,66 @@ async fn thinking_is_reserved_beside_the_limit_of_the_output() {
         let served = ask(&gateway, "key-capped", "open", &more).await;
         assert_eq!(served.status, 200, "{off}: {}", served.text());
     }
+    // Some upstreams do not mind the case of a name.
+    for odd in [
+        json!({"thinking": {"type": "disabled", "Type": "enabled", "Budget_Tokens": 3}}),
+        json!({"reasoning": {"max_tokens": 1, "Max_Tokens": 3}}),
+    ] {
+        let mut more = odd.clone();
+        more["max_tokens"] = json!(5000);
+        for (model, cost) in [("small", "11"), ("open", "70.536")] {
+            let refused = ask(&gateway, "key-capped", model, &more).await;
+            assert_eq!(refused.status, 429, "{more}: {}", refused.text());
+            let message = refused.error("chat");
+            let cost = format!("this request may cost {cost}:");
+            assert!(message.contains(&cost), "{more}: {message}");
+        }
+    }
     let twice = json!({"Thinking_Budget": 1});
     let refused = ask(&gateway, "key-capped", "open", &twice).await;
     assert_eq!(refused.status, 400, "{}", refused.text());
+}
+
+/// Between the calls of tools, thinking may go on beyond the limit of the output.
+#[tokio::test]
+async fn thinking_beyond_the_limit_of_a_message_is_reserved_beside_it() {
+    let mock = Mock::start();
+    let models = "  - {id: m, pricing: {output: 1000}, max_output_tokens: 6000, upstreams: [{name: messages}]}\n";
+    let gateway = Gateway::start(&config(mock.address, CAPPED, models));
+    for (budget, max_tokens, reserved) in [
+        (1024, 9000, None),
+        (5000, 5000, None),
+        (6000, 5000, Some(6000)),
+        (60000, 2000, Some(60000)),
+        (3000, 2000, None),
+    ] {
+        let (path, mut body) = request("messages", "m", "mock:usage=1,0,1,0 mock:text=hi", false);
+        body["max_tokens"] = json!(max_tokens);
+        body["thinking"] = json!({"type": "enabled", "budget_tokens": budget});
+        let asked = client().post(gateway.url(&path)).bearer_auth("key-capped");
+        let asked = asked.header("anthropic-beta", "interleaved-thinking-2025-05-14");
+        let response = send(asked.json(&body)).await;
+        let Some(reserved) = reserved else {
+            assert_eq!(response.status, 200, "{body}: {}", response.text());
+            continue;
+        };
+        assert_eq!(response.status, 429, "{body}: {}", response.text());
+        let message = response.error("messages");
+        let reason = format!("may bill {reserved} tokens beside the limit");
+        assert!(message.contains(&reason), "{body}: {message}");
+    }
+    let (path, mut body) = request("messages", "m", "hi", false);
+    body["Thinking"] = json!({"type": "enabled", "budget_tokens": 60000});
+    let asked = client().post(gateway.url(&path)).bearer_auth("key-capped");
+    let refused = send(asked.json(&body)).await;
+    assert_eq!(refused.status, 400, "{}", refused.text());
+    // Where our own encoder sets the budget, it is within the limit.
+    let mut body = request("chat", "m", "mock:usage=1,0,1,0 mock:text=hi", false).1;
+    body["max_tokens"] = json!(3000);
+    body["reasoning_effort"] = json!("high");
+    let asked = client().post(gateway.url("/v1/chat/completions"));
+    let served = send(asked.bearer_auth("key-capped").json(&body)).await;
+    assert_eq!(served.status, 200, "{}", served.text());
 }
 
 /// The size of an image decides its tokens, and each image reads the prompt again.

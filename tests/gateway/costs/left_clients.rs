@@ -403,6 +403,60 @@ async fn a_stream_of_several_choices_is_read_until_all_have_come() {
     }
 }
 
+/// Some upstreams count each choice for itself until the end, where the sum comes.
+#[tokio::test]
+async fn several_choices_are_paid_by_the_sum_that_follows_the_last_of_them() {
+    let (some, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let signals = (some.clone(), go.clone());
+    let upstream = Http1Upstream::start(move |mut connection, _| {
+        let (some, go) = signals.clone();
+        async move {
+            let _ = connection.read_message().await;
+            let chunk = |choices: Value, count: usize| {
+                let usage = json!({"prompt_tokens": 1000, "completion_tokens": count});
+                let event = json!({"object": "chat.completion.chunk", "choices": choices, "usage": usage});
+                let event = format!("data: {event}\n\n");
+                format!("{:x}\r\n{event}\r\n", event.len())
+            };
+            let choice = |index: usize| json!([{"index": index, "delta": {"content": "hi"}, "finish_reason": "stop"}]);
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+            let choices: String = (0..3).map(|index| chunk(choice(index), 400)).collect();
+            connection.send(format!("{head}{choices}")).await;
+            some.notify_one();
+            go.notified().await;
+            let done = "e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n";
+            connection.send(format!("{}{done}", chunk(json!([]), 1200))).await;
+            connection.read_until_closed().await;
+        }
+    })
+    .await;
+    let gateway = CappedGateway::start(&config(upstream.address, CAPPED, ""));
+    let mut readings = 0;
+    for (client, choices, reads_on) in [("chat", 3, true), ("native", 3, true), ("chat", 1, false)]
+    {
+        let (path, mut body) = request(client, "priced-chat", "hello", true);
+        match client {
+            "chat" => body["n"] = json!(choices),
+            _ => body["generationConfig"]["candidateCount"] = json!(choices),
+        }
+        let mut connection = gateway.send(&path, &body).await;
+        assert_eq!(connection.read_head().await.expect("a head").status(), 200);
+        some.notified().await;
+        let _ = connection.read_chunk().await;
+        drop(connection);
+        if reads_on {
+            readings += 1;
+            gateway.until_reading(readings).await;
+        }
+        go.notify_one();
+        gateway.gateway.until_idle().await;
+    }
+    for line in gateway.lines().await {
+        assert_eq!(line.count("output_tokens"), 1200);
+        assert_eq!(line.field("estimated"), "false");
+    }
+}
+
 /// A native stream may have a finish reason and usage in each chunk: what comes after them is paid as well.
 #[tokio::test]
 async fn a_stream_without_a_mark_of_its_end_is_read_until_it_ends() {

@@ -599,4 +599,24 @@ async fn tools_reserve_the_prompt_that_an_upstream_adds_for_them() {
         let amount = format!("may cost {}", reserved as f64 / 1000.0);
         assert!(message.contains(&amount), "{amount}: {message}");
     }
+    // So does a schema of the output.
+    let schema = serde_json::json!({"type": "OBJECT", "properties": {"a": {"type": "STRING"}}});
+    for (config, name) in [
+        ("generationConfig", "responseSchema"),
+        ("generationConfig", "responseJsonSchema"),
+        ("generation_config", "response_schema"),
+        ("generation_config", "response_json_schema"),
+    ] {
+        let (path, mut body) = request("native", "m", "hello", false);
+        let field = body.as_object_mut().expect("an object");
+        field.remove("generationConfig");
+        body[config] = serde_json::json!({"responseMimeType": "application/json", name: schema});
+        let asked = client().post(gateway.url(&path)).bearer_auth("key-dev");
+        let refused = send(asked.json(&body)).await;
+        assert_eq!(refused.status, 429, "{name}: {}", refused.text());
+        let message = refused.error("native");
+        let reserved = 1024 + body.to_string().len();
+        let amount = format!("may cost {}", reserved as f64 / 1000.0);
+        assert!(message.contains(&amount), "{amount}: {message}");
+    }
 }

@@ -32,8 +32,8 @@ from_json! {
 
 from_json! {
     struct UpstreamEmbeddingUsage {
-        "prompt_tokens" => prompt_tokens: Option<TokenCount>,
-        "total_tokens" => total_tokens: Option<TokenCount>,
+        "prompt_tokens" => prompt_tokens: TokenCount,
+        "total_tokens" => total_tokens: TokenCount,
     }
 }
 
@@ -59,7 +59,7 @@ impl UpstreamEmbeddings<'_> {
     fn input_tokens(&self) -> Option<u64> {
         let usage = self.usage.as_ref()?;
         let counts = [usage.prompt_tokens, usage.total_tokens];
-        let mut counts = counts.into_iter().flatten().map(|TokenCount(count)| count);
+        let mut counts = counts.into_iter().filter_map(TokenCount::known);
         counts.find(|count| *count > 0)
     }
 }

@@ -7,8 +7,8 @@ use crate::formats::chat::completion::{Completion, CompletionChoice};
 use crate::formats::chat::finish_reason::ChoiceSummary;
 use crate::formats::chat::fragment::ChatFragment;
 use crate::formats::chat::output_media::STREAMED_AUDIO_TYPE;
-use crate::formats::{StreamDecoder, decode_event_data};
-use crate::model::{ApiError, Block, Delta, Event, ToolKind};
+use crate::formats::{ReportedUsage, StreamDecoder, decode_event_data};
+use crate::model::{ApiError, Block, Delta, Event, ToolKind, Usage};
 
 /// Takes the decoded events.
 type EventSink<'o> = &'o mut dyn FnMut(Event<'_>);
@@ -21,6 +21,9 @@ pub(in crate::formats::chat) struct ChatStreamDecoder {
     has_started: bool,
     is_prompt_blocked: bool,
     is_over: bool,
+    usage: Option<Usage>,
+    /// What the last chunk has reported of it.
+    reported: Option<ReportedUsage>,
 }
 
 /// The state of one choice.
@@ -66,9 +69,17 @@ impl StreamDecoder for ChatStreamDecoder {
             self.choice(choice, out)?;
         }
         if let Some(usage) = usage {
-            out(Event::Usage(usage));
+            let report = ReportedUsage::of_whole(usage);
+            self.reported = Some(report);
+            // A report of zeros takes nothing back.
+            self.usage = Some(report.after(self.usage));
+            out(Event::Usage(self.usage.unwrap_or_default()));
         }
         Ok(())
+    }
+
+    fn take_usage_report(&mut self) -> Option<ReportedUsage> {
+        self.reported.take()
     }
 
     fn finish(&mut self, out: EventSink<'_>) -> Result<(), ApiError> {

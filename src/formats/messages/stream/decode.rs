@@ -9,7 +9,7 @@ use crate::formats::messages::citations::decode_citation;
 use crate::formats::messages::response::{NO_INPUT, RawBlock, RawMessage};
 use crate::formats::messages::stop_reason::{RawStopDetails, decode_stop_reason};
 use crate::formats::messages::usage::RawMessagesUsage;
-use crate::formats::{ErrorCodec, StreamDecoder, decode_event_data};
+use crate::formats::{ErrorCodec, ReportedUsage, StreamDecoder, decode_event_data};
 use crate::json::{RawJson, from_json};
 use crate::model::{
     ApiError, Block, Citation, Delta, Event, Finish, Issuer, Losses, PartKind, Signature, Text,
@@ -59,6 +59,8 @@ pub(in crate::formats::messages) struct MessagesStreamDecoder {
     /// Set by `message_delta`, or by a `message_start` that is a whole response.
     finish: Option<Finish<'static>>,
     usage: Option<Usage>,
+    /// What the last event has reported of it.
+    reported: Option<ReportedUsage>,
 }
 
 #[derive(Debug, Default, PartialEq)]
@@ -87,7 +89,8 @@ impl StreamDecoder for MessagesStreamDecoder {
         }
         let mut event: MessagesEvent<'_> = decode_event_data(data)?;
         if let Some(usage) = &event.usage {
-            self.usage = Some(usage.merge(self.usage));
+            self.reported = Some(usage.report(self.usage));
+            self.usage = self.reported.map(|report| report.after(self.usage));
         }
         match event.kind.as_ref() {
             "message_start" => self.decode_start(event.message, out)?,
@@ -109,8 +112,8 @@ impl StreamDecoder for MessagesStreamDecoder {
         Ok(())
     }
 
-    fn usage_so_far(&self) -> Option<Usage> {
-        self.usage
+    fn take_usage_report(&mut self) -> Option<ReportedUsage> {
+        self.reported.take()
     }
 
     fn finish(&mut self, _out: &mut dyn FnMut(Event<'_>)) -> Result<(), ApiError> {
@@ -143,7 +146,8 @@ impl MessagesStreamDecoder {
             ));
         }
         if let Some(usage) = &start.usage {
-            self.usage = Some(usage.merge(self.usage));
+            self.reported = Some(usage.report(self.usage));
+            self.usage = self.reported.map(|report| report.after(self.usage));
         }
         self.phase = Running(id.to_string());
         out(Event::Start {

@@ -17,7 +17,7 @@ use crate::formats::native::grounding::CitationBudget;
 use crate::formats::native::response::NativeUpstreamResponse;
 use crate::formats::native::response_calls::UpstreamFunctionCall;
 use crate::formats::native::response_parts::UpstreamPayload;
-use crate::formats::{ErrorCodec, StreamDecoder, decode_event_data};
+use crate::formats::{ErrorCodec, ReportedUsage, StreamDecoder, decode_event_data};
 use crate::model::{
     ApiError, Block, Citation, Delta, Event, Finish, Losses, Media, Signature, Text, ToolKind,
     Usage,
@@ -29,6 +29,8 @@ pub(in crate::formats::native) struct NativeStreamDecoder {
     begun: bool,
     candidates: BTreeMap<u32, CandidateDecoder>,
     usage: Option<Usage>,
+    /// What the last chunk has reported of it.
+    reported: Option<ReportedUsage>,
     losses: Losses,
 }
 
@@ -47,7 +49,8 @@ impl StreamDecoder for NativeStreamDecoder {
                 Some(("SAFETY".to_owned(), Some(message)));
         }
         if let Some(usage) = &chunk.usage_metadata {
-            self.usage = Some(usage.decode_after(self.usage));
+            self.reported = Some(usage.report(self.usage));
+            self.usage = self.reported.map(|report| report.after(self.usage));
         }
         if !std::mem::replace(&mut self.begun, true) {
             let created = chunk.created();
@@ -69,8 +72,8 @@ impl StreamDecoder for NativeStreamDecoder {
         Ok(())
     }
 
-    fn usage_so_far(&self) -> Option<Usage> {
-        self.usage
+    fn take_usage_report(&mut self) -> Option<ReportedUsage> {
+        self.reported.take()
     }
 
     fn take_losses(&mut self) -> Losses {

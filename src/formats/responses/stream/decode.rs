@@ -13,7 +13,7 @@ use super::super::status::OutputFlags;
 use super::events::{ReceivedEvent, decode_text, decode_value};
 use super::progress::{OutputProgress, ReasoningField};
 use crate::formats::block_sequencer::{BlockKey, BlockSequencer};
-use crate::formats::{StreamDecoder, decode_event_data};
+use crate::formats::{ReportedUsage, StreamDecoder, decode_event_data};
 use crate::json::RawJson;
 use crate::model::{ApiError, Block, Call, Delta, Event, Finish, Json, Logprob, Signature, Text};
 
@@ -30,6 +30,8 @@ pub(in crate::formats::responses) struct ResponsesStreamDecoder {
     current_reasoning: Option<u32>,
     /// The length of all texts so far.
     characters: u64,
+    /// The usage that the last event has reported.
+    reported: Option<ReportedUsage>,
 }
 
 /// Receives the decoded events.
@@ -79,6 +81,10 @@ impl StreamDecoder for ResponsesStreamDecoder {
         Ok(())
     }
 
+    fn take_usage_report(&mut self) -> Option<ReportedUsage> {
+        self.reported.take()
+    }
+
     fn finish(&mut self, _out: Emit<'_>) -> Result<(), ApiError> {
         if self.ended {
             return Ok(());
@@ -99,6 +105,7 @@ impl ResponsesStreamDecoder {
             return Ok(());
         };
         let response: ReceivedResponse<'_> = decode_event_data(response.get())?;
+        self.reported = response.usage().map(ReportedUsage::of_whole);
         out(Event::Start {
             created: response.created(),
             id: response.id.unwrap_or_default(),
@@ -366,6 +373,7 @@ impl ResponsesStreamDecoder {
         self.blocks.finish(0, out);
         out(Event::Finish { choice: 0, reason });
         if let Some(usage) = response.usage() {
+            self.reported = Some(ReportedUsage::of_whole(usage));
             out(Event::Usage(usage));
         }
         out(Event::End);
