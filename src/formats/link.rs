@@ -73,7 +73,9 @@ impl<'a> Link<'a> {
     pub(super) fn is_at(self, names: &[&str]) -> bool {
         let is_plain = |byte: u8| byte.is_ascii() && byte != b'%';
         if self.host.bytes().all(is_plain) {
-            return names.iter().any(|name| self.host.eq_ignore_ascii_case(name));
+            return names
+                .iter()
+                .any(|name| self.host.eq_ignore_ascii_case(name));
         }
         if self.host.len() > MAX_FOREIGN_HOST {
             return false;
@@ -147,7 +149,10 @@ mod tests {
             ("https://a@youtu.be:443/1", true),
             ("https://youtu.be.a/1", false),
             ("https://a/youtu.be", false),
-            (&*format!("https://{}youtu.be/1", "\u{ad}".repeat(100)), false),
+            (
+                &*format!("https://{}youtu.be/1", "\u{ad}".repeat(100)),
+                false,
+            ),
         ] {
             let link = Link::new(address).expect(address);
             assert_eq!(link.is_at(&["youtu.be"]), is_known, "{address}");

@@ -225,7 +225,9 @@ mod tests {
             let mut request = decoded.expect("a request");
             let rule = Format::Messages.codec().tool_name_rule();
             let renamed = rename_tools(&mut request, rule, &mut losses);
-            renamed.err().map(|api_error| with_client_path(from, api_error).message.clone())
+            renamed
+                .err()
+                .map(|api_error| with_client_path(from, api_error).message.clone())
         };
         let call = r#"{"role":"assistant","tool_calls":[{"id":"c","type":"function","function":{"name":"NAME","arguments":"{}"}}]}"#;
         let tool = r#""tools":[{"type":"function","function":{"name":"NAME"}}]"#;

@@ -122,9 +122,8 @@ impl<'a> UpstreamGrounding<'a> {
         supports.flat_map(move |support| {
             let range = support.segment.as_ref().map(|segment| {
                 let part = segment.part_index.unwrap_or_default();
-                let character = |byte: Option<usize>| {
-                    text.character_in_part(part, byte.unwrap_or_default())
-                };
+                let character =
+                    |byte: Option<usize>| text.character_in_part(part, byte.unwrap_or_default());
                 (character(segment.start_index), character(segment.end_index))
             });
             let numbers = support.grounding_chunk_indices.iter().flatten();

@@ -11,7 +11,8 @@ pub(super) fn check_length(name: &str, path: &Path<'_>) -> Result<(), ApiError> 
     match name.len() {
         0..=MAX_TOOL_NAME => Ok(()),
         length => {
-            let expected = format!("at most {MAX_TOOL_NAME} bytes for a namespace or a tool in one");
+            let expected =
+                format!("at most {MAX_TOOL_NAME} bytes for a namespace or a tool in one");
             Err(path.wrong(&format!("{expected}, got {length}")))
         }
     }

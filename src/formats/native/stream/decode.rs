@@ -19,8 +19,7 @@ use crate::formats::native::response_calls::UpstreamFunctionCall;
 use crate::formats::native::response_parts::UpstreamPayload;
 use crate::formats::{ErrorCodec, StreamDecoder, decode_event_data};
 use crate::model::{
-    ApiError, Block, Delta, Event, Finish, Losses, Media, Signature, Text, ToolKind,
-    Usage,
+    ApiError, Block, Delta, Event, Finish, Losses, Media, Signature, Text, ToolKind, Usage,
 };
 
 /// Decodes the stream of an upstream into events.
