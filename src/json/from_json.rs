@@ -145,13 +145,28 @@ const FEWER_ITEMS: &str = "at most 250000 items in an array";
 const MAX_FEW_ITEMS: usize = 10_000;
 const FEW_ITEMS: &str = "at most 10000 items in this array";
 
+/// How many times its length the items of all arrays in a text may take, and what of that is of no account: items of two
+/// bytes may be decoded to some hundred.
+const MAX_ITEM_TIMES: usize = 32;
+const SMALL_ITEMS: usize = 8 << 20;
+
+/// Counts one more item, which takes so many bytes.
+#[inline]
+fn count_item(reader: &mut JsonReader<'_>, bytes: usize) -> DecodeResult {
+    reader.items += bytes;
+    if reader.items > SMALL_ITEMS.max(reader.text.len() * MAX_ITEM_TIMES) {
+        return Err(reader.stop("fewer items for its length"));
+    }
+    Ok(())
+}
+
 impl<'a, T: FromJson<'a>> FromJson<'a> for Vec<T> {
     fn decode(&mut self, reader: &mut JsonReader<'a>) -> DecodeResult {
         reader.array(|reader| {
             if self.len() == MAX_ITEMS {
                 return Err(reader.stop(FEWER_ITEMS));
             }
-            reader.count_item(size_of::<T>())?;
+            count_item(reader, size_of::<T>())?;
             let mut item = T::default();
             item.decode(reader)?;
             self.push(item);
@@ -167,7 +182,7 @@ impl<'a, T: FromJson<'a>> FromJson<'a> for SmallVec<[T; 1]> {
             if self.len() == MAX_FEW_ITEMS {
                 return Err(reader.stop(FEW_ITEMS));
             }
-            reader.count_item(size_of::<T>())?;
+            count_item(reader, size_of::<T>())?;
             let mut item = T::default();
             item.decode(reader)?;
             self.push(item);

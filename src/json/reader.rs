@@ -17,22 +17,16 @@ const ECHO_DEPTH: u8 = 8;
 /// Length of the shortest escape; the hex digits of a longer one are plain bytes.
 const ESCAPE: usize = 2;
 
-/// How many times its length the items of all arrays in a text may take, and what of that is of no account: items of two
-/// bytes may be decoded to some hundred.
-const MAX_ITEM_TIMES: usize = 32;
-const SMALL_ITEMS: usize = 8 << 20;
-const FEWER_ITEMS: &str = "fewer items for its length";
-
 /// Initial capacity of a text with escapes.
 const UNESCAPED_CAPACITY: usize = 128;
 
 #[derive(Clone)]
 pub struct JsonReader<'a> {
-    text: &'a str,
+    pub(super) text: &'a str,
     at: usize,
     depth: u8,
     /// The bytes that the items of all arrays take that were decoded so far.
-    items: usize,
+    pub(super) items: usize,
     expected: &'static str,
 }
 
@@ -110,16 +104,6 @@ impl<'a> JsonReader<'a> {
     pub fn stop(&mut self, expected: &'static str) -> DecodeStopped {
         self.expected = expected;
         DecodeStopped
-    }
-
-    /// Counts one more item, which takes so many bytes.
-    #[inline]
-    pub(super) fn count_item(&mut self, bytes: usize) -> DecodeResult {
-        self.items += bytes;
-        if self.items > SMALL_ITEMS && self.items > self.text.len() * MAX_ITEM_TIMES {
-            return Err(self.stop(FEWER_ITEMS));
-        }
-        Ok(())
     }
 
     /// Tells whether the reader has stopped because it expected this.
