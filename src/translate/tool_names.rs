@@ -216,7 +216,8 @@ mod tests {
     #[test]
     fn long_names_are_refused_wherever_they_stand() {
         let refused = |from: Format, body: &str, name: &str| {
-            let body = body.replace("NAME", name);
+            let turn = r#"{"role":"user","content":"A"}"#;
+            let body = body.replace("TURN", turn).replace("NAME", name);
             let mut losses = Losses::default();
             let head = RequestHead::default();
             let decoded = from
@@ -234,7 +235,7 @@ mod tests {
         for (from, body, field) in [
             (
                 Format::Chat,
-                format!(r#"{{"model":"m","messages":[],{tool}}}"#),
+                format!(r#"{{"model":"m","messages":[TURN],{tool}}}"#),
                 "tools[0]",
             ),
             (
@@ -244,12 +245,12 @@ mod tests {
             ),
             (
                 Format::Chat,
-                r#"{"model":"m","messages":[],"tool_choice":{"type":"function","function":{"name":"NAME"}}}"#.to_owned(),
+                r#"{"model":"m","messages":[TURN],"tool_choice":{"type":"function","function":{"name":"NAME"}}}"#.to_owned(),
                 "tool_choice",
             ),
             (
                 Format::Messages,
-                r#"{"model":"m","max_tokens":1,"messages":[],"tools":[{"name":"NAME","input_schema":{}}]}"#.to_owned(),
+                r#"{"model":"m","max_tokens":1,"messages":[TURN],"tools":[{"name":"NAME","input_schema":{}}]}"#.to_owned(),
                 "tools[0]",
             ),
             (
@@ -259,7 +260,7 @@ mod tests {
             ),
             (
                 Format::Native,
-                r#"{"contents":[],"tools":[{"functionDeclarations":[{"name":"NAME"}]}]}"#.to_owned(),
+                r#"{"contents":[{"role":"user","parts":[{"text":"A"}]}],"tools":[{"functionDeclarations":[{"name":"NAME"}]}]}"#.to_owned(),
                 "tools[0].functionDeclarations[0]",
             ),
         ] {
