@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::json_bytes::to_json_string;
 use super::request_options::ModelField;
-use crate::json::{self, Edit, FromJson, RawJson, UniqueField, UniqueFieldsError};
+use crate::json::{self, Edit, FromJson, RawJson, UniqueField, UniqueFieldsError, decode_value};
 use crate::model::ApiError;
 
 /// The message for an upstream's error that has none.
@@ -25,7 +25,7 @@ pub(super) fn error_message<'b>(message: Option<&'b str>, body: &'b Value) -> &'
 /// Tells whether a body is an error of a model API: `{"error": …}`, be it in a list, or the flat `{"object": "error", …}`
 /// of some servers. What a web server or a framework says of a path that it does not know is none.
 pub(super) fn is_error_body(body: &[u8]) -> bool {
-    let body: Value = serde_json::from_slice(body).unwrap_or(Value::Null);
+    let body = decode_value(body);
     let body = body.get(0).unwrap_or(&body);
     matches!(body["error"], Value::Object(_) | Value::String(_)) || body["object"] == "error"
 }

@@ -1,7 +1,6 @@
 //! The kind of media: by their MIME type, or else by the extension of their URL or file name.
 
-use url::Url;
-
+use super::link::{Link, without_breaks};
 use crate::model::Text;
 
 /// A kind of media.
@@ -106,14 +105,12 @@ impl MediaKind {
 
 /// Returns the MIME type of a URL, by its extension.
 pub(super) fn mime_of_url(address: &str) -> Option<&'static str> {
-    let url = Url::parse(address).ok()?;
-    if url
-        .host_str()
-        .is_some_and(|host| VIDEO_HOSTS.contains(&host))
-    {
+    let address = without_breaks(address);
+    let link = Link::new(&address)?;
+    if link.is_at(&VIDEO_HOSTS) {
         return Some(VIDEO);
     }
-    mime_of_filename(url.path_segments()?.next_back()?)
+    mime_of_filename(link.file_name)
 }
 
 /// Returns the MIME type of a file name, by its extension.
@@ -126,10 +123,8 @@ pub(super) fn mime_of_filename(name: &str) -> Option<&'static str> {
 }
 
 fn has_extension(address: &str) -> bool {
-    let url = Url::parse(address).ok();
-    let segments = url.as_ref().and_then(Url::path_segments);
-    let last = segments.and_then(|mut segments| segments.next_back());
-    last.is_some_and(|name| name.contains('.'))
+    let address = without_breaks(address);
+    Link::new(&address).is_some_and(|link| link.file_name.contains('.'))
 }
 
 /// Tells whether a link that claims to lead to an image may do so: an extension of something else says no.

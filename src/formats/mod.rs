@@ -26,6 +26,7 @@ mod images_only;
 mod json_bytes;
 mod kept_ids;
 mod keyed_queue;
+mod link;
 mod media_kind;
 mod media_url;
 mod messages;
@@ -96,7 +97,7 @@ pub use settings::SettingRule;
 pub use text_tokens::estimate_json_tokens;
 pub use token_counter::{CountTokensRequest, TokenCounter};
 pub use token_input::InputSummary;
-pub use tool_name_rule::ToolNameRule;
+pub use tool_name_rule::{MAX_TOOL_NAME, ToolNameRule};
 pub use tool_rounds::DEFAULT_TOOL_ROUNDS;
 
 impl Format {

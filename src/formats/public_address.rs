@@ -4,6 +4,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use url::{Host, Url};
 
+use super::link::{Link, MAX_HOST, without_breaks};
+
 /// Domains that resolve only inside a machine or a network.
 const PRIVATE_NAMES: [&str; 8] = [
     "localhost",
@@ -18,6 +20,10 @@ const PRIVATE_NAMES: [&str; 8] = [
 
 /// Tells whether a URL is public.
 pub fn is_public_https(address: &str) -> bool {
+    // The parser takes very long for a long international name, which no public host has.
+    if Link::new(&without_breaks(address)).is_none_or(|link| link.host.len() > MAX_HOST) {
+        return false;
+    }
     // The parser knows every form of an address: 0x7f.1, 2130706433, 0177.0.0.1, ①.
     let Ok(url) = Url::parse(address) else {
         return false;

@@ -4,6 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use sha2::{Digest as _, Sha256};
 
+/// How many bytes the name of a tool has at most, and that of a namespace: a long one gets a short name upstream, and each
+/// call of a response gets the long one back.
+pub const MAX_TOOL_NAME: usize = 256;
+
 /// The characters that a tool's name may have, besides letters, digits, underscores and dashes, and
 /// its length.
 #[derive(Debug, Clone, Copy)]

@@ -145,12 +145,28 @@ const FEWER_ITEMS: &str = "at most 250000 items in an array";
 const MAX_FEW_ITEMS: usize = 10_000;
 const FEW_ITEMS: &str = "at most 10000 items in this array";
 
+/// How many times its length the items of all arrays in a text may take, and what of that is of no account: items of two
+/// bytes may be decoded to some hundred.
+const MAX_ITEM_TIMES: usize = 32;
+const SMALL_ITEMS: usize = 8 << 20;
+
+/// Counts one more item, which takes so many bytes.
+#[inline]
+fn count_item(reader: &mut JsonReader<'_>, bytes: usize) -> DecodeResult {
+    reader.items += bytes;
+    if reader.items > SMALL_ITEMS.max(reader.text.len() * MAX_ITEM_TIMES) {
+        return Err(reader.stop("fewer items for its length"));
+    }
+    Ok(())
+}
+
 impl<'a, T: FromJson<'a>> FromJson<'a> for Vec<T> {
     fn decode(&mut self, reader: &mut JsonReader<'a>) -> DecodeResult {
         reader.array(|reader| {
             if self.len() == MAX_ITEMS {
                 return Err(reader.stop(FEWER_ITEMS));
             }
+            count_item(reader, size_of::<T>())?;
             let mut item = T::default();
             item.decode(reader)?;
             self.push(item);
@@ -166,6 +182,7 @@ impl<'a, T: FromJson<'a>> FromJson<'a> for SmallVec<[T; 1]> {
             if self.len() == MAX_FEW_ITEMS {
                 return Err(reader.stop(FEW_ITEMS));
             }
+            count_item(reader, size_of::<T>())?;
             let mut item = T::default();
             item.decode(reader)?;
             self.push(item);
@@ -232,5 +249,28 @@ mod tests {
         assert!(decode_json::<SmallVec<[Present; 1]>>(&array(MAX_FEW_ITEMS)).is_ok());
         let problem = decode_json::<SmallVec<[Present; 1]>>(&array(MAX_FEW_ITEMS + 1)).err();
         assert!(problem.is_some_and(|problem| problem.to_string().contains(FEW_ITEMS)));
+    }
+
+    /// An item that takes far more memory than its text.
+    #[derive(Default)]
+    struct WideItem {
+        _room: [u64; 32],
+    }
+
+    impl<'a> FromJson<'a> for WideItem {
+        fn decode(&mut self, reader: &mut JsonReader<'a>) -> DecodeResult {
+            reader.skip()
+        }
+    }
+
+    #[test]
+    fn the_items_of_all_arrays_are_counted_together() {
+        let lists =
+            |lists: usize| format!("[{}]", vec![vec!["0"; 1000].join(","); lists].join("],["));
+        let decoded =
+            |count: usize| decode_json::<Vec<Vec<WideItem>>>(&format!("[{}]", lists(count)));
+        assert!(decoded(20).is_ok());
+        let problem = decoded(40).err().expect("too many").to_string();
+        assert!(problem.contains("fewer items"), "{problem}");
     }
 }

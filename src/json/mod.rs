@@ -28,6 +28,7 @@ pub use path::Path;
 pub use reader::{DecodeResult, JsonError, JsonReader};
 pub use rules::{Field, FieldConflict, NotedField, ObjectRules, PresentFields, Rule, UNSPECIFIED};
 pub use splice::{ChunkedBytes, Edit, remove_member, remove_members, replace, set_member, splice};
+pub use tree::decode_value;
 pub use unique_fields::{UniqueField, UniqueFieldsError, decode_unique, is_same_but_for_case};
 pub use validate::validate;
 pub use writer::{escape, write_json};

@@ -22,9 +22,11 @@ const UNESCAPED_CAPACITY: usize = 128;
 
 #[derive(Clone)]
 pub struct JsonReader<'a> {
-    text: &'a str,
+    pub(super) text: &'a str,
     at: usize,
     depth: u8,
+    /// The bytes that the items of all arrays take that were decoded so far.
+    pub(super) items: usize,
     expected: &'static str,
 }
 
@@ -65,6 +67,7 @@ impl<'a> JsonReader<'a> {
             text,
             at: 0,
             depth: 0,
+            items: 0,
             expected: "JSON",
         }
     }

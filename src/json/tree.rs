@@ -2,8 +2,6 @@
 
 use std::borrow::Cow;
 
-use serde_json_borrow::ObjectAsVec;
-
 use super::from_json::FromJson;
 use super::reader::{DecodeResult, JsonError, JsonReader};
 use crate::model::Json;
@@ -53,22 +51,28 @@ impl TreeDecoder {
         *target = match reader.peek() {
             Some(b'"') => Json::Str(reader.text()?),
             Some(b'{') => {
-                let mut object = ObjectAsVec::default();
+                let mut entries: Vec<(&'a str, Json<'a>)> = Vec::new();
                 let mut keys = 0;
                 reader.entries(|reader, key| {
                     count_key(&mut keys, reader)?;
                     let Cow::Borrowed(key) = key else {
                         return Err(reader.stop(PLAIN_KEY));
                     };
-                    self.fill(object.insert_unchecked_and_get_mut(key, Json::Null), reader)
+                    reserve_first(&mut entries);
+                    entries.push((key, Json::Null));
+                    match entries.last_mut() {
+                        Some((_, value)) => self.fill(value, reader),
+                        None => Ok(()),
+                    }
                 })?;
-                Json::Object(object)
+                Json::Object(entries.into())
             }
             Some(b'[') => {
                 let mut items = Vec::new();
                 reader.array(|reader| {
                     let mut item = Json::Null;
                     self.fill(&mut item, reader)?;
+                    reserve_first(&mut items);
                     items.push(item);
                     Ok(())
                 })?;
@@ -112,6 +116,31 @@ impl TreeDecoder {
     }
 }
 
+/// Takes room for one element where there is none yet: where there are many arrays and objects, most hold one at most, and a
+/// vector would take room for four.
+fn reserve_first<T>(elements: &mut Vec<T>) {
+    if elements.is_empty() {
+        elements.reserve_exact(1);
+    }
+}
+
+/// The values that a body has which is read as a tree of its own words, such as an error.
+const MAX_OWNED_VALUES: usize = 50_000;
+
+/// Decodes a short JSON document. `null`: it is no JSON, or has far more values than one that means something.
+pub fn decode_value(body: &[u8]) -> serde_json::Value {
+    let Ok(text) = std::str::from_utf8(body) else {
+        return serde_json::Value::Null;
+    };
+    let mut counted = TreeDecoder {
+        values: MAX_VALUES - MAX_OWNED_VALUES,
+    };
+    match counted.count(&mut JsonReader::new(text)) {
+        Ok(()) => serde_json::from_str(text).unwrap_or_default(),
+        Err(_) => serde_json::Value::Null,
+    }
+}
+
 fn count_key(keys: &mut usize, reader: &mut JsonReader<'_>) -> DecodeResult {
     *keys += 1;
     match *keys <= MAX_KEYS {
@@ -143,6 +172,31 @@ mod tests {
     fn problem(text: &str) -> Option<String> {
         let decoded: Result<Json<'_>, JsonError> = decode_json(text);
         decoded.err().map(|error| error.to_string())
+    }
+
+    #[test]
+    fn an_array_or_object_of_one_takes_room_for_one() {
+        let tree: Json<'_> = decode_json(r#"[[0],{"a":0}]"#).expect("a tree");
+        let Json::Array(items) = tree else {
+            panic!("an array");
+        };
+        for item in items {
+            let room = match item {
+                Json::Array(items) => items.capacity(),
+                Json::Object(object) => object.as_vec().capacity(),
+                _ => 0,
+            };
+            assert_eq!(room, 1);
+        }
+    }
+
+    #[test]
+    fn a_short_document_has_few_values() {
+        let array = |values: usize| format!("[{}]", vec!["0"; values - 1].join(","));
+        assert!(decode_value(array(MAX_OWNED_VALUES).as_bytes()).is_array());
+        for body in [array(MAX_OWNED_VALUES + 1).as_bytes(), b"[", b"\xff"] {
+            assert!(decode_value(body).is_null());
+        }
     }
 
     #[test]

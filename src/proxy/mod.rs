@@ -129,6 +129,7 @@ impl ProxyHttp for Gateway {
         ctx: &mut Self::CTX,
     ) -> Result<()> {
         ctx.trace("request_body_filter");
+        let _place = self.large_body_place(ctx, ctx.route.body.len()).await;
         *body = Some(self.translate_request(ctx)?);
         Ok(())
     }

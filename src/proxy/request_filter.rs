@@ -185,14 +185,17 @@ impl Gateway {
         let client = &session.req_header().headers;
         let body = ctx.route.body.clone();
         let size = body.len();
+        let place = self.large_body_place(ctx, size).await;
         let routed = large_body::process(size, || {
             route(conversations, ctx, client, operation, path_model)
         });
+        drop(place);
         if let Some(store) = self.conversation_store.as_deref()
             && ctx.route.conversation.misses_a_response()
             && Box::pin(restore_conversation(conversations, store, ctx)).await
         {
             ctx.route.body = body;
+            let _place = self.large_body_place(ctx, size).await;
             return large_body::process(size, || {
                 route(conversations, ctx, client, operation, path_model)
             });
@@ -203,8 +206,11 @@ impl Gateway {
     /// Reserves what the request may cost; where another gateway has leased the rest of the cap, this waits for it.
     pub(super) async fn reserve(&self, ctx: &mut RequestContext) -> Result<(), ApiError> {
         let size = ctx.route.body.len();
+        let place = self.large_body_place(ctx, size).await;
         let reserve = || billing::reserve(self.leases.as_deref(), ctx);
-        if let Some(waiting) = large_body::process(size, reserve)? {
+        let reserved = large_body::process(size, reserve);
+        drop(place);
+        if let Some(waiting) = reserved? {
             let reservation = Box::pin(waiting.wait()).await?;
             ctx.billing.set_reservation(Some(reservation));
         }

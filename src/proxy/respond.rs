@@ -28,7 +28,7 @@ use super::timer::{Idle, IdleTimeout};
 use super::timer::{before, client_gone, is_downstream, sleep_to, within};
 use super::upstream::decompress::Decompressor;
 use super::upstream::redact;
-use super::{billing, downstream, local};
+use super::{billing, downstream, large_body, local};
 use crate::formats::HeaderFields;
 use crate::metrics::FailureCause;
 use crate::model::ApiErrorKind;
@@ -101,6 +101,13 @@ impl Gateway {
                 ctx.attempt.note_read();
             }
             let mut chunk = decompress(ctx, &mut decompressor, chunk)?;
+            let _place = match end {
+                true => {
+                    self.large_body_place(ctx, large_body::size_at_end(ctx))
+                        .await
+                }
+                false => None,
+            };
             self.response_body_filter(session, &mut chunk, end, ctx)?;
             if end {
                 break chunk.unwrap_or_default();
@@ -218,7 +225,9 @@ impl Gateway {
         mut header: ResponseHeader,
     ) -> Result<()> {
         self.response_filter(session, &mut header, ctx).await?;
+        let place = self.large_body_place(ctx, ctx.route.body.len()).await;
         billing::before_header(ctx);
+        drop(place);
         ctx.route.body = Bytes::new();
         ctx.route.body_memory.release_request();
         let translator = ctx.response.translator.as_ref();
@@ -247,8 +256,8 @@ impl Gateway {
         let upstream_format = attempt.map_or(client_format, |attempt| attempt.upstream.format);
         let aws_error = aws_error(ctx, &header, &body);
         let is_aws = aws_error.is_some();
-        let api_error =
-            aws_error.unwrap_or_else(|| upstream_format.codec().decode_error(status, &body));
+        let decode = || upstream_format.codec().decode_error(status, &body);
+        let api_error = aws_error.unwrap_or_else(|| large_body::process(body.len(), decode));
         // What cannot be read here cannot be estimated either: then the refusal stands.
         if local::has_no_token_counter(ctx, status, &api_error)
             && let Ok(body) = local::estimated_tokens(ctx)
@@ -283,7 +292,9 @@ impl Gateway {
             fields.insert_bytes(RETRY_AFTER, value.as_bytes());
         }
         let attempt = ctx.route.current();
-        let redacted = attempt.and_then(|attempt| redact::redact(&attempt.upstream, &body));
+        let redacted = attempt.and_then(|attempt| {
+            large_body::process(body.len(), || redact::redact(&attempt.upstream, &body))
+        });
         let body = redacted.unwrap_or_else(|| body.to_vec());
         local::respond_json(session, ctx, status, body, fields).await
     }

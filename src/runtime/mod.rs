@@ -15,6 +15,7 @@ mod key;
 mod key_errors;
 mod key_limiter;
 mod key_reservation;
+mod large_body_places;
 mod owner_share;
 mod period;
 mod places;
@@ -52,6 +53,7 @@ pub use key::{CappedAccount, Key, KeyOwner, OwnerSettings, config_key_id, key_ha
 pub use key_errors::KeyErrors;
 pub use key_limiter::{KeyLimiter, KeyPermit, LimitReached};
 pub use key_reservation::KeyReservation;
+pub use large_body_places::LargeBodyPlace;
 pub use owner_share::{LeftPermit, OwnerShare};
 pub use period::period_end;
 pub use places::GlobalPermit;

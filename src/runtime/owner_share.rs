@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use super::large_body_places::LargeBodyPlaces;
+
 /// How much one owner takes. Outlives reloads.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct OwnerShare {
     /// The requests that count towards the limit of all keys.
     pub(super) admitted: AtomicU64,
@@ -12,6 +14,19 @@ pub struct OwnerShare {
     pub(super) body_bytes: AtomicUsize,
     /// The requests that are finished though their clients have left.
     left: AtomicUsize,
+    /// The places for work on its large bodies.
+    pub(super) large_bodies: LargeBodyPlaces,
+}
+
+impl Default for OwnerShare {
+    fn default() -> OwnerShare {
+        OwnerShare {
+            admitted: AtomicU64::default(),
+            body_bytes: AtomicUsize::default(),
+            left: AtomicUsize::default(),
+            large_bodies: LargeBodyPlaces::of_owner(),
+        }
+    }
 }
 
 /// How many requests of one owner are finished at once though their clients have left: they take places that others need.

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use super::body_memory::{BodyMemory, BodyMemoryShare};
 use super::credential::{FetchedCredential, FetchedCredentials};
+use super::large_body_places::{LargeBodyPlace, LargeBodyPlaces};
 use super::places::{GlobalPermit, Places};
 use super::{
     Account, DiscoveredModels, Health, InspectionSwitch, Inspector, KeyErrors, KeyLimiter,
@@ -34,6 +35,15 @@ pub struct RuntimeState {
     /// How many requests may be in flight where the config does not say so.
     default_places: OnceLock<u64>,
     body_memory: Arc<BodyMemory>,
+    large_bodies: AllLargeBodies,
+}
+
+struct AllLargeBodies(LargeBodyPlaces);
+
+impl Default for AllLargeBodies {
+    fn default() -> AllLargeBodies {
+        AllLargeBodies(LargeBodyPlaces::of_all())
+    }
 }
 
 /// State by name. Snapshots hold what they use; no request searches here.
@@ -121,6 +131,16 @@ impl RuntimeState {
     /// The memory of the body of a response to a client without a key: all of these together are one owner.
     pub fn keyless_memory(&self) -> BodyMemoryShare {
         self.body_memory(&self.keyless)
+    }
+
+    /// A place to work on a large body of a request of this owner, as soon as there is one; without an owner, of a client
+    /// without a key.
+    pub fn large_body_place(
+        &self,
+        owner: Option<&Arc<OwnerShare>>,
+    ) -> impl Future<Output = Option<LargeBodyPlace>> + Send + use<> {
+        let of_owner = owner.unwrap_or(&self.keyless).large_bodies.semaphore();
+        LargeBodyPlaces::take(of_owner, self.large_bodies.0.semaphore())
     }
 
     /// Called when a snapshot has been replaced.

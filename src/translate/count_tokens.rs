@@ -22,8 +22,8 @@ pub fn count_tokens_request(
     // Sampling and labels cost no tokens: to leave them out is no loss.
     request.sampling = Sampling::default();
     request.labels = Labels::default();
-    rename_tools(&mut request, to.codec().tool_name_rule(), losses);
-    let encoded = match to.codec().token_counter() {
+    let renamed = rename_tools(&mut request, to.codec().tool_name_rule(), losses);
+    let encoded = renamed.and_then(|_| match to.codec().token_counter() {
         Some(counter) => counter
             .encode_count_request(&request, target, losses)
             .map(Some),
@@ -31,7 +31,7 @@ pub fn count_tokens_request(
             let encoded = to.codec().encode_request(&request, target, losses);
             encoded.map(|_| None)
         }
-    };
+    });
     if let Some(field) = within {
         for loss in &mut losses.0 {
             move_into(from, field, &mut loss.location);

@@ -151,7 +151,7 @@ impl JsonBody {
     }
 
     pub(super) fn buffered(&self) -> usize {
-        self.buffer.len()
+        self.buffer.len() + self.remaining.len()
     }
 
     pub(super) fn is_translated(&self) -> bool {

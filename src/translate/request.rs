@@ -37,12 +37,13 @@ pub fn request(
         from.codec().check_image_request(body)?;
     }
     check_mask(&request, to).map_err(|api_error| with_client_path(from, api_error))?;
+    let renamed = rename_tools(&mut request, to.codec().tool_name_rule(), losses);
     let translation_state = TranslationState {
         image_edit: head.edits,
         think_tags: to == Format::Chat && target.capabilities.chat_think_tags,
         // Clients of this format get reasoning on request only; the others just have no way to ask.
         hides_reasoning: from == Format::Native && request.thinking.show != Some(true),
-        ..rename_tools(&mut request, to.codec().tool_name_rule(), losses)
+        ..renamed.map_err(|api_error| with_client_path(from, api_error))?
     };
     let encoded = to.codec().encode_request(&request, target, losses);
     for loss in &mut losses.0 {

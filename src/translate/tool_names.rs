@@ -2,15 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::formats::ToolNameRule;
-use crate::model::{FieldLocation, Losses, PartKind, Request, Text, ToolChoice, TranslationState};
+use crate::formats::{MAX_TOOL_NAME, ToolNameRule};
+use crate::model::{
+    ApiError, FieldLocation, Losses, PartKind, Request, Setting, Text, ToolChoice, TranslationState,
+};
 
 /// Renames the tools of a request. Returns the state that restores the names in the response.
 pub(super) fn rename_tools(
     request: &mut Request<'_>,
     rule: ToolNameRule,
     losses: &mut Losses,
-) -> TranslationState {
+) -> Result<TranslationState, ApiError> {
+    check_lengths(request)?;
     let mut translation_state = TranslationState::of_tools(&request.tools);
     let renamed = rule.replacements(tool_names(request));
     if !renamed.is_empty() {
@@ -24,25 +27,73 @@ pub(super) fn rename_tools(
             .map(|(client, upstream)| (upstream, client));
         translation_state.renamed_tools = by_upstream.collect();
     }
-    translation_state
+    Ok(translation_state)
 }
 
 /// Returns every tool name in a request, also of tools that it does not declare: a conversation may
 /// continue without the tools that it called.
 fn tool_names<'r>(request: &'r Request<'_>) -> impl Iterator<Item = &'r str> + Clone {
-    let declared = request.tools.iter().map(|tool| &tool.name);
-    let parts = request.turns.iter().flat_map(|turn| &turn.parts);
-    let called = parts.filter_map(|part| match &part.kind {
-        PartKind::Call(call) => Some(&call.name),
-        PartKind::Result(result) => result.name.as_ref(),
-        _ => None,
-    });
-    let chosen = match &request.tool_choice {
+    let declared = request.tools.iter().map(|tool| &*tool.name);
+    let called = called_names(request).map(|(name, _)| name);
+    let chosen = chosen_names(request).iter().map(|name| &**name);
+    declared.chain(called).chain(chosen)
+}
+
+/// Returns the name of each call and result, with its location.
+fn called_names<'r>(
+    request: &'r Request<'_>,
+) -> impl Iterator<Item = (&'r str, FieldLocation)> + Clone {
+    let parts = request
+        .turns
+        .iter()
+        .flat_map(|turn| turn.parts.iter().map(|part| (turn.at, part)));
+    parts.filter_map(|(turn, part)| {
+        let name = match &part.kind {
+            PartKind::Call(call) => &call.name,
+            PartKind::Result(result) => result.name.as_ref()?,
+            _ => return None,
+        };
+        let part = part.at;
+        Some((&**name, FieldLocation::Part { turn, part }))
+    })
+}
+
+fn chosen_names<'r, 'a>(request: &'r Request<'a>) -> &'r [Text<'a>] {
+    match &request.tool_choice {
         Some(ToolChoice::One(name)) => std::slice::from_ref(name),
         Some(ToolChoice::Subset { names, .. }) => names,
         _ => &[],
-    };
-    declared.chain(called).chain(chosen).map(|name| &**name)
+    }
+}
+
+/// Refuses names that are too long to be restored in each call of a response. The name of a tool in a namespace was
+/// checked before both were joined.
+fn check_lengths(request: &Request<'_>) -> Result<(), ApiError> {
+    let is_long = |name: &str| name.len() > MAX_TOOL_NAME;
+    let in_namespaces = request.tools.iter();
+    let in_namespaces = in_namespaces.filter(|tool| tool.namespace.is_some());
+    let in_namespaces = in_namespaces.map(|tool| &*tool.name);
+    let in_namespaces: BTreeSet<&str> = in_namespaces.filter(|name| is_long(name)).collect();
+    let is_refused = |name: &str| is_long(name) && !in_namespaces.contains(name);
+    let declared = request.tools.iter().map(|tool| {
+        let location = FieldLocation::Tool { tool: tool.at };
+        (&*tool.name, location)
+    });
+    let chosen = chosen_names(request).iter().map(|name| {
+        let location = FieldLocation::Setting(Setting::ToolChoice);
+        (&**name, location)
+    });
+    let mut names = declared.chain(called_names(request)).chain(chosen);
+    match names.find(|(name, _)| is_refused(name)) {
+        Some((name, location)) => {
+            let length = name.len();
+            let message = format!(
+                "the name of a tool has {length} bytes: use a name of at most {MAX_TOOL_NAME}"
+            );
+            Err(ApiError::invalid(message).at_location(location))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Renames by the client's names.
@@ -94,8 +145,9 @@ fn apply(request: &mut Request<'_>, renamed: &BTreeMap<String, String>, losses: 
 #[cfg(test)]
 mod tests {
     use super::rename_tools;
-    use crate::formats::RequestHead;
+    use crate::formats::{MAX_TOOL_NAME, RequestHead};
     use crate::model::{Format, Losses, PartKind, Request, ToolChoice, TranslationState};
+    use crate::translate::request::with_client_path;
 
     fn renamed(
         from: Format,
@@ -109,7 +161,8 @@ mod tests {
                 .decode_request(&RequestHead::default(), body.as_bytes(), &mut losses);
         let mut request = decoded.expect("a request");
         let translation_state =
-            rename_tools(&mut request, to.codec().tool_name_rule(), &mut losses);
+            rename_tools(&mut request, to.codec().tool_name_rule(), &mut losses)
+                .expect("short names");
         check(&request);
         assert_eq!(losses.0.len(), translation_state.renamed_tools.len());
         translation_state
@@ -158,5 +211,76 @@ mod tests {
         assert_eq!(translation_state.client_name("n_s__f"), Some("n s__f"));
         assert_eq!(translation_state.namespace_of("n s__f"), Some("n s"));
         assert_eq!(translation_state.namespace_of("plain__f"), None);
+    }
+
+    #[test]
+    fn long_names_are_refused_wherever_they_stand() {
+        let refused = |from: Format, body: &str, name: &str| {
+            let turn = r#"{"role":"user","content":"A"}"#;
+            let body = body.replace("TURN", turn).replace("NAME", name);
+            let mut losses = Losses::default();
+            let head = RequestHead::default();
+            let decoded = from
+                .codec()
+                .decode_request(&head, body.as_bytes(), &mut losses);
+            let mut request = decoded.expect("a request");
+            let rule = Format::Messages.codec().tool_name_rule();
+            let renamed = rename_tools(&mut request, rule, &mut losses);
+            renamed
+                .err()
+                .map(|api_error| with_client_path(from, api_error).message.clone())
+        };
+        let call = r#"{"role":"assistant","tool_calls":[{"id":"c","type":"function","function":{"name":"NAME","arguments":"{}"}}]}"#;
+        let tool = r#""tools":[{"type":"function","function":{"name":"NAME"}}]"#;
+        for (from, body, field) in [
+            (
+                Format::Chat,
+                format!(r#"{{"model":"m","messages":[TURN],{tool}}}"#),
+                "tools[0]",
+            ),
+            (
+                Format::Chat,
+                format!(r#"{{"model":"m","messages":[{call}]}}"#),
+                "messages[0]",
+            ),
+            (
+                Format::Chat,
+                r#"{"model":"m","messages":[TURN],"tool_choice":{"type":"function","function":{"name":"NAME"}}}"#.to_owned(),
+                "tool_choice",
+            ),
+            (
+                Format::Messages,
+                r#"{"model":"m","max_tokens":1,"messages":[TURN],"tools":[{"name":"NAME","input_schema":{}}]}"#.to_owned(),
+                "tools[0]",
+            ),
+            (
+                Format::Responses,
+                r#"{"model":"m","input":"A","tools":[{"type":"custom","name":"NAME"}]}"#.to_owned(),
+                "tools[0]",
+            ),
+            (
+                Format::Native,
+                r#"{"contents":[{"role":"user","parts":[{"text":"A"}]}],"tools":[{"functionDeclarations":[{"name":"NAME"}]}]}"#.to_owned(),
+                "tools[0].functionDeclarations[0]",
+            ),
+        ] {
+            assert_eq!(refused(from, &body, &"n".repeat(MAX_TOOL_NAME)), None);
+            let message = refused(from, &body, &"n".repeat(MAX_TOOL_NAME + 1));
+            let expected = format!(
+                "{field}: the name of a tool has 257 bytes: use a name of at most 256"
+            );
+            assert_eq!(message, Some(expected));
+        }
+    }
+
+    #[test]
+    fn a_name_may_be_longer_in_its_namespace() {
+        let name = "n".repeat(MAX_TOOL_NAME);
+        let body = format!(
+            r#"{{"model":"m","input":"A","tools":[{{"type":"namespace","name":"{name}","tools":[{{"type":"function","name":"{name}"}}]}}]}}"#
+        );
+        let translation_state = renamed(Format::Responses, Format::Messages, &body, |_| {});
+        let restored = translation_state.renamed_tools.values().next();
+        assert_eq!(restored, Some(&format!("{name}__{name}")));
     }
 }

@@ -1,5 +1,6 @@
 //! The work for a body grows with its size, not with the square of it: every shape of body, in every pair of formats.
 
+mod long_values;
 mod lookups;
 mod measure;
 mod requests;

@@ -10,7 +10,12 @@ use crate::translate::{BodyKind, StandaloneTranslation};
 
 /// Translates a body. What is marked are the places that the translation reports, and in the output also the values that the
 /// input does not have.
-pub fn explore(translation: &StandaloneTranslation<'_>, input: &str) -> TranslationView {
+/// `None`: the output is longer than `most`, which is known before it is laid out.
+pub fn explore(
+    translation: &StandaloneTranslation<'_>,
+    input: &str,
+    most: usize,
+) -> Option<TranslationView> {
     let mut losses = Losses::default();
     let passes_through = translation.from == translation.to;
     let outcome = match passes_through {
@@ -30,9 +35,12 @@ pub fn explore(translation: &StandaloneTranslation<'_>, input: &str) -> Translat
             (body, Some(refusal))
         }
     };
+    if output.len() > most {
+        return None;
+    }
     let output = String::from_utf8_lossy(&output).into_owned();
     let sides = Sides::new(translation, input, &output, &losses, refusal.as_ref());
-    TranslationView {
+    Some(TranslationView {
         from: translation.from.name(),
         to: translation.to.name(),
         passes_through,
@@ -41,7 +49,7 @@ pub fn explore(translation: &StandaloneTranslation<'_>, input: &str) -> Translat
         input_text: sides.input,
         output_text: sides.output,
         output,
-    }
+    })
 }
 
 /// Both sides with their marks.
@@ -210,7 +218,7 @@ mod tests {
             request_id: "req_1",
             created_at: 1,
         };
-        explore(&translation, input)
+        explore(&translation, input, usize::MAX).expect("a short output")
     }
 
     fn paths<'v>(view: &'v TranslationView, action: &str) -> Vec<&'v str> {
@@ -239,7 +247,7 @@ mod tests {
             request_id: "req_1",
             created_at: 1,
         };
-        let view = explore(&translation, input);
+        let view = explore(&translation, input, usize::MAX).expect("a short output");
         assert_eq!(paths(&view, "dropped"), ["seed"]);
         assert_eq!(paths(&view, "adjusted"), ["temperature"]);
         let input = view.input_text.text();

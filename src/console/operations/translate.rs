@@ -117,13 +117,10 @@ pub async fn translate(
             request_id: REQUEST_ID,
             created_at,
         };
-        explorer::explore(&translation, &input.input)
+        explorer::explore(&translation, &input.input, MAX_OUTPUT)
     };
     let view = call.console.explorations.run(work).await?;
-    match view.output.len() <= MAX_OUTPUT {
-        true => Ok(view),
-        false => Err(InputProblem::OutputTooLarge(MAX_OUTPUT >> 10).into()),
-    }
+    view.ok_or_else(|| InputProblem::OutputTooLarge(MAX_OUTPUT >> 10).into())
 }
 
 /// Counts a translation of a network, or refuses it for a while after many.

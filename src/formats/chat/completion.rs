@@ -3,7 +3,6 @@
 //!
 //! Types named `Completion…` are decoded from the bodies of upstreams; types named `Chat…` are encoded.
 
-use serde_json::Value;
 use smallvec::SmallVec;
 
 use super::error::decode_error;
@@ -11,7 +10,7 @@ use super::finish_reason::{ChoiceSummary, decode_finish_reason};
 use super::logprobs::{CompletionLogprobs, decode_logprobs};
 use super::message::CompletionMessage;
 use super::usage::CompletionUsage;
-use crate::json::{RawJson, from_json};
+use crate::json::{RawJson, decode_value, from_json};
 use crate::model::{ApiError, Finish, Logprob, Text, Usage};
 
 from_json! {
@@ -68,7 +67,7 @@ impl Completion<'_> {
         let Some(results) = self.prompt_filter_results else {
             return false;
         };
-        let results: Value = serde_json::from_str(results.get()).unwrap_or_default();
+        let results = decode_value(results.get().as_bytes());
         let of_prompts = results.as_array().into_iter().flatten();
         let filters = of_prompts.filter_map(|prompt| prompt["content_filter_results"].as_object());
         filters

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::Chat;
 use crate::formats::{ErrorCodec, InterruptedStream, error_message};
+use crate::json::decode_value;
 use crate::model::{ApiError, ApiErrorKind, FieldLocation};
 use crate::sse::SseWriter;
 
@@ -92,7 +93,7 @@ impl ErrorCodec for Chat {
 /// Decodes an error body in all dialects: an array around it, an integer `code` that is the status, an
 /// error inside of a 200.
 pub(in crate::formats) fn decode_error(status: u16, bytes: &[u8]) -> ApiError {
-    let body: Value = serde_json::from_slice(bytes).unwrap_or(Value::Null);
+    let body = decode_value(bytes);
     let error = match &body {
         Value::Array(items) => items.first().map_or(&Value::Null, |item| &item["error"]),
         _ => &body["error"],

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::Images;
 use crate::formats::{ErrorCodec, InterruptedStream, chat};
+use crate::json::decode_value;
 use crate::model::ApiError;
 use crate::sse::SseWriter;
 
@@ -57,7 +58,7 @@ pub(super) fn encode_in_stream(api_error: &ApiError, out: &mut SseWriter) {
 
 /// Decodes an error event, which holds the error in `error` or is the error itself.
 pub(super) fn decode_in_stream(data: &str) -> ApiError {
-    let event: Value = serde_json::from_str(data).unwrap_or(Value::Null);
+    let event = decode_value(data.as_bytes());
     let inner = match &event["error"] {
         Value::Object(_) => &event["error"],
         _ => &event,

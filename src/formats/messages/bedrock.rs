@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use super::error;
 use crate::event_stream::{EventStreamError, EventStreamMessage, EventStreamMessages};
 use crate::formats::{decode_response_body, decode_unique_fields, set_field};
-use crate::json::{RawJson, from_json, remove_member, replace};
+use crate::json::{RawJson, decode_value, from_json, remove_member, replace};
 use crate::model::{ApiError, ApiErrorKind, Text, truncated};
 use crate::sse::SseWriter;
 
@@ -160,7 +160,7 @@ fn event_name(kind: &str) -> Cow<'_, str> {
 }
 
 fn decode_failure(kind: &str, payload: &[u8]) -> ApiError {
-    let body: Value = serde_json::from_slice(payload).unwrap_or(Value::Null);
+    let body = decode_value(payload);
     let kind_of_error = failure_kind(kind);
     ApiError::new(
         kind_of_error.unwrap_or(ApiErrorKind::Internal),
@@ -207,7 +207,7 @@ fn failure_kind(name: &str) -> Option<ApiErrorKind> {
 /// Decodes an error of the services of AWS, whatever the format of the upstream: `{"message": …}`, and the name of the
 /// error in a header. `None`: the body is another error.
 pub fn decode_aws_error(status: u16, name: Option<&str>, body: &[u8]) -> Option<ApiError> {
-    let body: Value = serde_json::from_slice(body).unwrap_or(Value::Null);
+    let body = decode_value(body);
     if body.get("error").is_some() {
         return None;
     }

@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 
 use serde::Serialize;
-use serde_json::Value;
 
 use super::Messages;
 use crate::formats::{ErrorCodec, InterruptedStream, error_message};
+use crate::json::decode_value;
 use crate::model::{ApiError, ApiErrorKind};
 use crate::sse::SseWriter;
 
@@ -110,7 +110,7 @@ impl ErrorCodec for Messages {
     }
 
     fn decode_error(&self, status: u16, bytes: &[u8]) -> ApiError {
-        let body: Value = serde_json::from_slice(bytes).unwrap_or(Value::Null);
+        let body = decode_value(bytes);
         // Google wraps some errors in an array.
         let body = body.get(0).unwrap_or(&body);
         let error = &body["error"];
@@ -126,7 +126,7 @@ impl ErrorCodec for Messages {
 
     /// Tells whether an error has the shape of this format: hosts of its models have their own.
     fn is_own_error(&self, bytes: &[u8]) -> bool {
-        let body: Value = serde_json::from_slice(bytes).unwrap_or(Value::Null);
+        let body = decode_value(bytes);
         body["error"]["type"].is_string()
     }
 }

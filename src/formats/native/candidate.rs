@@ -6,8 +6,9 @@ use smallvec::SmallVec;
 use super::cited_text::CitedText;
 use super::finish_reason::{decode_finish_reason, encode_finish_reason, report_decoded_reason};
 use super::grounding::{
-    CitationBudget, EncodedGrounding, UpstreamCitationMetadata, UpstreamGrounding, encode_grounding,
+    EncodedGrounding, UpstreamCitationMetadata, UpstreamGrounding, encode_grounding,
 };
+use super::known_citations::{CitationBudget, KnownCitations};
 use super::logprobs::{LogprobsResult, UpstreamLogprobs, average_logprob, encode_logprobs};
 use super::reasoning::push_reasoning;
 use super::response_calls::{encode_args, keeps_call};
@@ -45,7 +46,7 @@ impl<'a> UpstreamCandidate<'a> {
     }
 
     /// Decodes a candidate of a JSON response.
-    pub(super) fn decode(self, losses: &mut Losses) -> Choice<'a> {
+    pub(super) fn decode(self, budget: &mut CitationBudget, losses: &mut Losses) -> Choice<'a> {
         self.report_losses(losses);
         let mut decoder = PartsDecoder::default();
         let content = self.content.and_then(|content| content.parts);
@@ -56,16 +57,12 @@ impl<'a> UpstreamCandidate<'a> {
         let has_calls = parts
             .iter()
             .any(|part| matches!(part.kind, PartKind::Call(_)));
-        let mut citations = Vec::new();
-        if let Some(grounding) = self.grounding_metadata {
-            let mut budget = CitationBudget::default();
-            citations
-                .extend(grounding.citations(&text.indexed(), |citation| budget.take(citation)));
-            budget.report_losses(losses);
-        }
-        if let Some(metadata) = self.citation_metadata {
-            citations.extend(metadata.citations(&text.indexed()));
-        }
+        let citations = KnownCitations::default().decode(
+            self.grounding_metadata.as_deref(),
+            self.citation_metadata.as_deref(),
+            &mut text,
+            budget,
+        );
         let logprobs = self.logprobs_result.into_iter();
         let reason = self.finish_reason.unwrap_or_default();
         Choice {

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::Native;
 use crate::formats::{ErrorCodec, InterruptedStream, error_message};
+use crate::json::decode_value;
 use crate::model::{ApiError, ApiErrorKind};
 use crate::sse::SseWriter;
 
@@ -110,7 +111,7 @@ impl ErrorCodec for Native {
     }
 
     fn decode_error(&self, status: u16, bytes: &[u8]) -> ApiError {
-        let body: Value = serde_json::from_slice(bytes).unwrap_or(Value::Null);
+        let body = decode_value(bytes);
         let error = match &body {
             Value::Array(items) => {
                 let failed = items.iter().find(|item| has_error(item));

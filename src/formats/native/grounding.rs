@@ -72,83 +72,63 @@ from_json! {
     }
 }
 
-impl<'a> UpstreamSource<'a> {
-    /// The citation of a range of characters; `None` for a source without an address.
-    fn cite(&self, start: u64, end: u64) -> Option<Citation<'a>> {
-        let url = self.uri.as_ref().filter(|uri| !uri.is_empty())?;
-        Some(Citation {
-            url: url.clone(),
-            title: self.title.clone(),
+/// The address of a source, and its title.
+#[derive(Clone, Copy, Hash)]
+pub(super) struct CitedSource<'s, 'a> {
+    url: &'s Text<'a>,
+    title: Option<&'s Text<'a>>,
+}
+
+impl<'s, 'a> CitedSource<'s, 'a> {
+    /// `None` for a source without an address.
+    fn new(url: &'s Option<Text<'a>>, title: &'s Option<Text<'a>>) -> Option<CitedSource<'s, 'a>> {
+        let url = url.as_ref().filter(|url| !url.is_empty())?;
+        let title = title.as_ref();
+        Some(CitedSource { url, title })
+    }
+
+    /// The bytes of both.
+    pub(super) fn bytes(self) -> usize {
+        self.url.len() + self.title.map_or(0, |title| title.len())
+    }
+
+    /// The citation of a range of characters.
+    pub(super) fn cite(self, start: u64, end: u64) -> Citation<'a> {
+        Citation {
+            url: self.url.clone(),
+            title: self.title.cloned(),
             start,
             end,
-        })
-    }
-}
-
-/// The most bytes of addresses and titles in the citations of a candidate. A source stands once in this format, but in
-/// each of its citations elsewhere: a short response must not become a long one.
-const MAX_CITED_BYTES: usize = 1 << 20;
-
-/// What the citations of a candidate may still repeat of its sources.
-pub(super) struct CitationBudget {
-    bytes: usize,
-    is_exceeded: bool,
-}
-
-impl Default for CitationBudget {
-    fn default() -> CitationBudget {
-        CitationBudget {
-            bytes: MAX_CITED_BYTES,
-            is_exceeded: false,
-        }
-    }
-}
-
-impl CitationBudget {
-    pub(super) fn take(&mut self, citation: &Citation<'_>) -> bool {
-        let title = citation.title.as_ref().map_or(0, |title| title.len());
-        let rest = self.bytes.checked_sub(citation.url.len() + title);
-        self.bytes = rest.unwrap_or(self.bytes);
-        self.is_exceeded |= rest.is_none();
-        rest.is_some()
-    }
-
-    pub(super) fn report_losses(&self, losses: &mut Losses) {
-        if self.is_exceeded {
-            let path = "groundingMetadata.groundingSupports";
-            losses.dropped(FieldLocation::Path(path.into()));
         }
     }
 }
 
 impl<'a> UpstreamGrounding<'a> {
-    /// Decodes one citation for each source of each segment, and returns those to keep.
-    pub(super) fn citations(
-        &self,
-        text: &IndexedText<'_>,
-        mut keep: impl FnMut(&Citation<'_>) -> bool,
-    ) -> Vec<Citation<'a>> {
-        let mut citations = Vec::new();
-        for support in self.grounding_supports.iter().flatten() {
-            let Some(segment) = &support.segment else {
-                continue;
-            };
-            let part = segment.part_index.unwrap_or_default();
-            let start = text.character_in_part(part, segment.start_index.unwrap_or_default());
-            let end = text.character_in_part(part, segment.end_index.unwrap_or_default());
-            for &number in support.grounding_chunk_indices.iter().flatten() {
-                let source = self.source(number);
-                let citation = source.and_then(|source| source.cite(start, end));
-                citations.extend(citation.filter(&mut keep));
-            }
-        }
-        citations
+    /// The sources that have an address, by their numbers.
+    pub(super) fn sources(&self) -> impl Iterator<Item = Option<CitedSource<'_, 'a>>> {
+        self.grounding_chunks.iter().flatten().map(|chunk| {
+            let known = [&chunk.web, &chunk.maps, &chunk.retrieved_context];
+            let source = known.into_iter().find_map(Option::as_ref)?;
+            CitedSource::new(&source.uri, &source.title)
+        })
     }
 
-    fn source(&self, number: usize) -> Option<&UpstreamSource<'a>> {
-        let chunk = self.grounding_chunks.as_ref()?.get(number)?;
-        let known = [&chunk.web, &chunk.maps, &chunk.retrieved_context];
-        known.into_iter().find_map(Option::as_ref)
+    /// The number of each source of each segment, and the range of characters that it is cited for.
+    pub(super) fn cited_ranges(
+        &self,
+        text: &IndexedText<'_>,
+    ) -> impl Iterator<Item = (usize, u64, u64)> {
+        let supports = self.grounding_supports.iter().flatten();
+        supports.flat_map(move |support| {
+            let range = support.segment.as_ref().map(|segment| {
+                let part = segment.part_index.unwrap_or_default();
+                let character =
+                    |byte: Option<usize>| text.character_in_part(part, byte.unwrap_or_default());
+                (character(segment.start_index), character(segment.end_index))
+            });
+            let numbers = support.grounding_chunk_indices.iter().flatten();
+            numbers.filter_map(move |number| range.map(|(start, end)| (*number, start, end)))
+        })
     }
 
     /// Reports the fields that no other format has.
@@ -193,19 +173,20 @@ impl<'a> UpstreamGrounding<'a> {
 }
 
 impl<'a> UpstreamCitationMetadata<'a> {
-    /// Decodes one citation for each source, whose indexes count through all of the text.
-    pub(super) fn citations(self, text: &IndexedText<'_>) -> Vec<Citation<'a>> {
-        let sources = self.citation_sources.into_iter().flatten();
-        let cite = |cited: UpstreamCitationSource<'a>| {
-            let start = text.character(cited.start_index.unwrap_or_default());
-            let end = text.character(cited.end_index.unwrap_or_default());
-            let source = UpstreamSource {
-                uri: cited.uri,
-                title: cited.title,
-            };
-            source.cite(start, end)
-        };
-        sources.filter_map(cite).collect()
+    /// The sources, and the ranges of characters that they are cited for: their indexes count through all of the text.
+    pub(super) fn sources(
+        &self,
+        text: &IndexedText<'_>,
+    ) -> impl Iterator<Item = (CitedSource<'_, 'a>, u64, u64)> {
+        self.citation_sources.iter().flatten().filter_map(|cited| {
+            let character = |byte: Option<usize>| text.character(byte.unwrap_or_default());
+            let source = CitedSource::new(&cited.uri, &cited.title)?;
+            Some((
+                source,
+                character(cited.start_index),
+                character(cited.end_index),
+            ))
+        })
     }
 
     /// Reports the fields that no other format has.
@@ -325,33 +306,5 @@ mod tests {
         assert_eq!(repeated.count(), MAX_REPETITIONS);
         assert_eq!(encoded.grounding_supports.len(), citations.len());
         assert_eq!(encoded.grounding_chunks.len(), 1);
-    }
-
-    #[test]
-    fn a_long_address_is_not_repeated_without_end() {
-        let supports = vec![
-            serde_json::json!({"segment": {"endIndex": 5}, "groundingChunkIndices": [0]});
-            5000
-        ];
-        let address = format!("https://a.example/{}", "a".repeat(10_000));
-        let metadata = serde_json::json!({
-            "groundingChunks": [{"web": {"uri": address}}],
-            "groundingSupports": supports,
-        });
-        let metadata = metadata.to_string();
-        let grounding: UpstreamGrounding<'_> =
-            crate::json::decode_json(&metadata).expect("metadata");
-        let mut text = CitedText::default();
-        text.push(0, "Paris is large.".into());
-        let mut budget = CitationBudget::default();
-        let citations = grounding.citations(&text.indexed(), |citation| budget.take(citation));
-        let repeated: usize = citations.iter().map(|citation| citation.url.len()).sum();
-        assert!(
-            repeated > MAX_CITED_BYTES / 2 && repeated <= MAX_CITED_BYTES,
-            "{repeated}"
-        );
-        let mut losses = Losses::default();
-        budget.report_losses(&mut losses);
-        assert_ne!(losses, Losses::default());
     }
 }

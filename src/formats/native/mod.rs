@@ -18,6 +18,7 @@ mod generation_config;
 mod grounding;
 mod image_config;
 mod json_schema;
+mod known_citations;
 mod known_input;
 mod logprobs;
 mod media;

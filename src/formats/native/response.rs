@@ -8,6 +8,7 @@ use super::Native;
 use super::candidate::{UpstreamCandidate, encode_candidate};
 use super::error;
 use super::finish_reason::report_encoded_reason;
+use super::known_citations::CitationBudget;
 use super::response_parts::part_location;
 use super::usage::{UpstreamUsage, UsageMetadata, whole_report};
 use crate::formats::json_bytes::to_json_bytes;
@@ -70,10 +71,12 @@ impl ResponseCodec for Native {
         let candidates = response.candidates.take().unwrap_or_default();
         let mut candidates: Vec<_> = candidates.into_iter().collect();
         candidates.sort_by_key(UpstreamCandidate::index);
+        let mut budget = CitationBudget::default();
         let mut choices: Vec<_> = candidates
             .into_iter()
-            .map(|candidate| candidate.decode(losses))
+            .map(|candidate| candidate.decode(&mut budget, losses))
             .collect();
+        budget.report_losses(losses);
         if choices.is_empty() {
             let message = response.block_message().ok_or_else(|| {
                 ApiError::bad_gateway(

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json_borrow::ObjectAsVec;
 
 use super::finish_reason::is_cut_off;
-use crate::json::{RawJson, from_json};
+use crate::json::{RawJson, decode_json, from_json};
 use crate::model::{
     Arguments, Call, FieldLocation, Finish, Json, Losses, Signature, Text, ToolKind,
 };
@@ -93,7 +93,7 @@ pub(super) fn encode_args<'a>(call: &'a Call<'_>) -> Option<ClientArgs<'a>> {
             )))
         }
         (Arguments::Text(text), ToolKind::Function) => {
-            let tree: Json<'a> = serde_json::from_str(text).ok()?;
+            let tree: Json<'a> = decode_json(text).ok()?;
             tree.is_object().then_some(ClientArgs::Owned(tree))
         }
         (Arguments::Tree(tree), _) => tree.is_object().then_some(ClientArgs::Borrowed(tree)),

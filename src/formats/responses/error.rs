@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::formats::chat;
+use crate::json::decode_value;
 use crate::model::{ApiError, ApiErrorKind};
 use crate::sse::SseWriter;
 
@@ -64,7 +65,7 @@ pub(super) fn encode_in_stream(api_error: &ApiError, sequence_number: u64, out: 
 
 /// Decodes an `error` event, flat or nested, or a failed response.
 pub(super) fn decode_in_stream(data: &str) -> ApiError {
-    let event: Value = serde_json::from_str(data).unwrap_or(Value::Null);
+    let event = decode_value(data.as_bytes());
     let inner = match (&event["response"]["error"], &event["error"]) {
         (Value::Object(_), _) => &event["response"]["error"],
         (_, Value::Object(_)) => &event["error"],

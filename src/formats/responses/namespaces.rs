@@ -1,19 +1,18 @@
 //! Tool names within a namespace.
 
+use crate::formats::MAX_TOOL_NAME;
 use crate::json::Path;
 use crate::model::{ApiError, Text};
 
 const SEPARATOR: &str = "__";
 
-/// How many bytes the name of a namespace has at most, and that of a tool in one: each tool is known by both together.
-const MAX_NAME: usize = 256;
-
-/// Checks the length of the name of a namespace, or of a tool in one.
+/// Checks the length of the name of a namespace, or of a tool in one: each tool is known by both together.
 pub(super) fn check_length(name: &str, path: &Path<'_>) -> Result<(), ApiError> {
     match name.len() {
-        0..=MAX_NAME => Ok(()),
+        0..=MAX_TOOL_NAME => Ok(()),
         length => {
-            let expected = format!("at most {MAX_NAME} bytes for a namespace or a tool in one");
+            let expected =
+                format!("at most {MAX_TOOL_NAME} bytes for a namespace or a tool in one");
             Err(path.wrong(&format!("{expected}, got {length}")))
         }
     }
@@ -53,7 +52,7 @@ mod tests {
 
     #[test]
     fn long_names_in_namespaces_are_refused_before_they_are_joined() {
-        let (longest, longer) = ("n".repeat(MAX_NAME), "n".repeat(MAX_NAME + 1));
+        let (longest, longer) = ("n".repeat(MAX_TOOL_NAME), "n".repeat(MAX_TOOL_NAME + 1));
         let refused = |field: &str| {
             let limit = "at most 256 bytes for a namespace or a tool in one";
             Some(format!("{field}: expected {limit}, got 257"))

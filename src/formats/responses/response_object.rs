@@ -6,7 +6,7 @@ use super::error;
 use super::output_items::OutputItem;
 use super::status::{FAILED, IN_PROGRESS, IncompleteDetails, OutputFlags, decode_finish};
 use super::usage::{ReceivedUsage, ResponsesUsage};
-use crate::json::{Present, RawJson, from_json};
+use crate::json::{Present, RawJson, decode_json, from_json};
 use crate::model::{ApiError, Finish, Json, Text, Usage};
 
 from_json! {
@@ -32,7 +32,7 @@ from_json! {
 impl<'a> ReceivedResponse<'a> {
     /// The items of `output`; none where it is no list.
     pub(super) fn items(&self) -> Vec<Json<'a>> {
-        match self.output.map(|raw| serde_json::from_str(raw.get())) {
+        match self.output.map(|raw| decode_json(raw.get())) {
             Some(Ok(Json::Array(items))) => items,
             _ => Vec::new(),
         }

@@ -52,7 +52,9 @@ pub(in crate::proxy) fn count_memory(ctx: &mut RequestContext, chunk: usize) -> 
     let counted = ctx.route.body_memory.grow_response_to(held, limit);
     counted.map_err(|reason| {
         // Its usage would stand at its end.
-        if let Some(translator) = &mut ctx.response.translator {
+        if let Some(translator) = &mut ctx.response.translator
+            && !translator.observer().ended
+        {
             translator.set_unread();
         }
         let mut error = ctx.set_error(request_body::no_memory(reason, limit));

@@ -114,6 +114,10 @@ impl Gateway {
         if let Some(translator) = &ctx.response.translator {
             translator.frame_chunk(body);
         }
+        if translated.is_ok() && sent_error.is_none() {
+            // What was translated may be longer than what came.
+            count_memory(ctx, body.as_ref().map_or(0, Bytes::len))?;
+        }
         // An error that comes before any content can still be answered by another upstream.
         let early = sent_error.filter(|_| !begun && !ctx.response.header_sent());
         let (mut api_error, cause) = match (translated, early) {

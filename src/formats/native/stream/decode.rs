@@ -3,7 +3,7 @@
 //! The format has no blocks: the kinds of the parts imply them. The finish reason may be repeated
 //! and more parts may follow it, so its event is sent at the end.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
 use smallvec::SmallVec;
 
@@ -13,14 +13,13 @@ use crate::formats::native::Native;
 use crate::formats::native::candidate::UpstreamCandidate;
 use crate::formats::native::cited_text::CitedText;
 use crate::formats::native::finish_reason::{decode_finish_reason, report_decoded_reason};
-use crate::formats::native::grounding::CitationBudget;
+use crate::formats::native::known_citations::{CitationBudget, KnownCitations};
 use crate::formats::native::response::NativeUpstreamResponse;
 use crate::formats::native::response_calls::UpstreamFunctionCall;
 use crate::formats::native::response_parts::UpstreamPayload;
 use crate::formats::{ErrorCodec, ReportedUsage, StreamDecoder, decode_event_data};
 use crate::model::{
-    ApiError, Block, Citation, Delta, Event, Finish, Losses, Media, Signature, Text, ToolKind,
-    Usage,
+    ApiError, Block, Delta, Event, Finish, Losses, Media, Signature, Text, ToolKind, Usage,
 };
 
 /// Decodes the stream of an upstream into events.
@@ -28,6 +27,7 @@ use crate::model::{
 pub(in crate::formats::native) struct NativeStreamDecoder {
     begun: bool,
     candidates: BTreeMap<u32, CandidateDecoder>,
+    citation_budget: CitationBudget,
     usage: Option<Usage>,
     /// What the last chunk has reported of it.
     reported: Option<ReportedUsage>,
@@ -63,7 +63,8 @@ impl StreamDecoder for NativeStreamDecoder {
         for candidate in chunk.candidates.iter_mut().flatten() {
             let choice = candidate.index();
             let decoder = self.candidates.entry(choice).or_default();
-            decoder.decode_candidate(candidate, &mut ChoiceEvents { choice, out });
+            let out = &mut ChoiceEvents { choice, out };
+            decoder.decode_candidate(candidate, &mut self.citation_budget, out);
             if decoder.is_too_deep {
                 let message = "the upstream's arguments of a call are nested too deep";
                 return Err(ApiError::bad_gateway(message));
@@ -89,9 +90,9 @@ impl StreamDecoder for NativeStreamDecoder {
         for (choice, candidate) in std::mem::take(&mut self.candidates) {
             let reason = candidate.finish.as_ref().map(|(reason, _)| reason.as_str());
             report_decoded_reason(choice, reason, &mut self.losses);
-            candidate.citation_budget.report_losses(&mut self.losses);
             candidate.finish(&mut ChoiceEvents { choice, out });
         }
+        self.citation_budget.report_losses(&mut self.losses);
         if let Some(usage) = self.usage {
             out(Event::Usage(usage));
         }
@@ -136,9 +137,7 @@ struct CandidateDecoder {
     text: CitedText<'static>,
     /// The number of parts so far; neighbours of one kind count as one.
     parts: usize,
-    /// The citations so far: later chunks may repeat them.
-    citations: HashSet<Citation<'static>>,
-    citation_budget: CitationBudget,
+    citations: KnownCitations,
     /// Whether the open text block has a signature.
     has_signature: bool,
     /// The signature of the open text block: it follows the block, as it would split it otherwise.
@@ -156,6 +155,7 @@ impl CandidateDecoder {
     fn decode_candidate(
         &mut self,
         candidate: &mut UpstreamCandidate<'_>,
+        citation_budget: &mut CitationBudget,
         out: &mut ChoiceEvents<'_>,
     ) {
         if let Some(reason) = candidate.finish_reason.take() {
@@ -175,7 +175,7 @@ impl CandidateDecoder {
             let (payload, signature) = part.decode();
             self.decode_part(payload, signature, out);
         }
-        self.decode_annotations(candidate, out);
+        self.decode_annotations(candidate, citation_budget, out);
         for part in parts {
             let (payload, signature) = part.decode();
             self.decode_part(payload, signature, out);
@@ -186,31 +186,19 @@ impl CandidateDecoder {
     fn decode_annotations(
         &mut self,
         candidate: &mut UpstreamCandidate<'_>,
+        citation_budget: &mut CitationBudget,
         out: &mut ChoiceEvents<'_>,
     ) {
         let logprobs = candidate.logprobs_result.take().into_iter();
         for logprob in logprobs.flat_map(|logprobs| logprobs.decode()) {
             out.delta(Delta::Logprob(logprob));
         }
-        let mut citations = Vec::new();
-        if let Some(grounding) = candidate.grounding_metadata.take() {
-            let (known, budget) = (&self.citations, &mut self.citation_budget);
-            let keep = |citation: &Citation<'_>| !known.contains(citation) && budget.take(citation);
-            citations = grounding.citations(&self.text.indexed(), keep);
-        }
-        if let Some(metadata) = candidate.citation_metadata.take() {
-            citations.extend(metadata.citations(&self.text.indexed()));
-        }
-        self.send_citations(citations, out);
-    }
-
-    /// Sends the citations that no chunk before had.
-    fn send_citations(&mut self, mut citations: Vec<Citation<'_>>, out: &mut ChoiceEvents<'_>) {
-        citations.retain(|citation| !self.citations.contains(citation));
-        let owned = citations
-            .iter()
-            .map(|citation| citation.clone().into_owned());
-        self.citations.extend(owned);
+        let citations = self.citations.decode(
+            candidate.grounding_metadata.as_deref(),
+            candidate.citation_metadata.as_deref(),
+            &mut self.text,
+            citation_budget,
+        );
         for citation in citations {
             out.delta(Delta::Citation(citation));
         }

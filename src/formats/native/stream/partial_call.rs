@@ -15,8 +15,8 @@ pub(super) struct PartialCall {
     arguments: ArgumentTree,
 }
 
-/// How deep arguments may be nested: what decodes them goes no deeper than 127.
-const MAX_DEPTH: usize = 100;
+/// How deep arguments may be nested whose path is a text: each level of a path takes far more memory than its text.
+const MAX_DEPTH: usize = 16;
 
 /// An argument is nested too deep.
 #[derive(Debug, PartialEq)]
@@ -34,8 +34,12 @@ enum ArgumentTree {
 #[derive(Default)]
 struct ArgumentObject {
     entries: Vec<(String, ArgumentTree)>,
-    positions: HashMap<String, usize>,
+    /// Where the keys stand, once there are too many to look through.
+    positions: Option<Box<HashMap<String, usize>>>,
 }
+
+/// As many keys are looked through one by one.
+const FEW_KEYS: usize = 8;
 
 #[derive(Debug, PartialEq)]
 enum PathSegment<'p> {
@@ -120,16 +124,30 @@ impl ArgumentTree {
 impl ArgumentObject {
     /// The value of a key, created as null if it is not there.
     fn value_of(&mut self, key: &str) -> &mut ArgumentTree {
-        let at = match self.positions.get(key) {
-            Some(at) => *at,
-            None => {
-                let null = ArgumentTree::Leaf(serde_json::Value::Null);
-                self.positions.insert(key.to_owned(), self.entries.len());
-                self.entries.push((key.to_owned(), null));
-                self.entries.len() - 1
-            }
+        let known = match &self.positions {
+            Some(positions) => positions.get(key).copied(),
+            None => self.entries.iter().position(|(known, _)| known == key),
         };
+        let at = known.unwrap_or_else(|| self.add(key));
         &mut self.entries[at].1
+    }
+
+    /// Adds a key, and returns its position.
+    fn add(&mut self, key: &str) -> usize {
+        let at = self.entries.len();
+        if at == 0 {
+            // Most objects on the way to an argument have no other key.
+            self.entries.reserve_exact(1);
+        }
+        let null = ArgumentTree::Leaf(serde_json::Value::Null);
+        self.entries.push((key.to_owned(), null));
+        if let Some(positions) = &mut self.positions {
+            positions.insert(key.to_owned(), at);
+        } else if self.entries.len() > FEW_KEYS {
+            let keys = self.entries.iter().map(|(key, _)| key.clone());
+            self.positions = Some(Box::new(keys.zip(0..).collect()));
+        }
+        at
     }
 }
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::super::annotations::{TokenLogprob, UrlCitationAnnotation};
 use super::super::output_items::{OutputContent, OutputItem, SummaryText};
 use super::super::response_object::ResponseObject;
-use crate::json::{Present, RawJson, from_json};
+use crate::json::{Present, RawJson, decode_json, from_json};
 use crate::model::{Json, Text};
 use crate::sse::SseWriter;
 
@@ -32,7 +32,7 @@ pub(super) fn decode_text(raw: Option<RawJson<'_>>) -> Text<'_> {
 
 /// Decodes any value; `null` where there is none.
 pub(super) fn decode_value(raw: Option<RawJson<'_>>) -> Json<'_> {
-    raw.and_then(|raw| serde_json::from_str(raw.get()).ok())
+    raw.and_then(|raw| decode_json(raw.get()).ok())
         .unwrap_or_default()
 }
 
