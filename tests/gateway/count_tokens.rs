@@ -79,7 +79,7 @@ async fn a_count_names_no_second_model_for_a_key_with_models() {
         ),
         (
             json!({"generate_content_request": {"contents": contents, "tools": [{"x": {"model": "other"}}]}}),
-            Some("generateContentRequest.tools[0].x.model"),
+            Some("generate_content_request.tools[0].x.model"),
         ),
     ] {
         let url = gateway.url(&path("native", "same-native"));
