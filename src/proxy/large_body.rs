@@ -1,12 +1,7 @@
-//! Work on large bodies leaves the threads that serve all requests, and little of it goes on at once.
-
-use super::context::RequestContext;
-use super::gateway::Gateway;
-use crate::runtime::LargeBodyPlace;
-use crate::translate::ResponseTranslator;
+//! Work on large bodies leaves the threads that serve all requests.
 
 /// Below this size, the work takes about a millisecond at most.
-const LARGE: usize = 256 << 10;
+pub(super) const LARGE: usize = 256 << 10;
 
 /// Does the work for a body of this size. While the work for a large one goes on, another thread serves
 /// the requests that would have to wait for it.
@@ -15,31 +10,6 @@ pub(super) fn process<T>(size: usize, work: impl FnOnce() -> T) -> T {
         true => work(),
         false => tokio::task::block_in_place(work),
     }
-}
-
-impl Gateway {
-    /// Waits for a place to work on a body of this size; a small one needs none. Whoever has a place does not wait for
-    /// anything else.
-    pub(super) fn large_body_place(
-        &self,
-        ctx: &RequestContext,
-        size: usize,
-    ) -> impl Future<Output = Option<LargeBodyPlace>> + Send + use<> {
-        let owner = ctx.client.key().map(|key| &key.share);
-        let place = (size >= LARGE).then(|| self.runtime.state.large_body_place(owner));
-        async {
-            match place {
-                Some(place) => place.await,
-                None => None,
-            }
-        }
-    }
-}
-
-/// The size of a document that is complete, and of which only the translation is missing.
-pub(super) fn size_at_end(ctx: &RequestContext) -> usize {
-    let translator = ctx.response.translator.as_ref();
-    translator.map_or(0, ResponseTranslator::buffered)
 }
 
 #[cfg(test)]

@@ -48,6 +48,7 @@ mod endpoint;
 mod forward;
 mod gateway;
 mod large_body;
+mod large_body_place;
 mod local;
 mod request;
 mod request_filter;

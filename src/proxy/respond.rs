@@ -23,6 +23,7 @@ use super::attempt::upstream_response::{
 use super::context::{RequestContext, is_retryable};
 use super::downstream::{write_body, write_header};
 use super::gateway::Gateway;
+use super::large_body_place::size_at_end;
 use super::local::image_files;
 use super::timer::{Idle, IdleTimeout};
 use super::timer::{before, client_gone, is_downstream, sleep_to, within};
@@ -102,10 +103,7 @@ impl Gateway {
             }
             let mut chunk = decompress(ctx, &mut decompressor, chunk)?;
             let _place = match end {
-                true => {
-                    self.large_body_place(ctx, large_body::size_at_end(ctx))
-                        .await
-                }
+                true => self.large_body_place(ctx, size_at_end(ctx)).await,
                 false => None,
             };
             self.response_body_filter(session, &mut chunk, end, ctx)?;
