@@ -8,6 +8,7 @@ use pingora::server::ShutdownWatch;
 use pingora::services::background::BackgroundService;
 
 use super::certificates::{Certificates, certificate_problems};
+use super::service_manager::notify_status;
 use super::signals::Signals;
 use crate::access::Keyring;
 use crate::config;
@@ -61,10 +62,14 @@ impl Reload {
                     keyring.on_reload(&self.runtime.snapshot());
                 }
                 log::info!("{} is in force", file.display());
+                notify_status(&format!("{} is in force", file.display()));
             }
             Err(problems) => {
                 for problem in &problems {
                     log::error!("{problem}");
+                }
+                if let Some(first) = problems.first() {
+                    notify_status(&format!("the old config stays: {first}"));
                 }
                 self.runtime.set_refused(problems);
                 log::error!("{} is refused, the old config stays", file.display());

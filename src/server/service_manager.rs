@@ -1,4 +1,4 @@
-//! Tells systemd that the process is ready, and which process it is: a successor takes the place of another.
+//! Tells systemd that the process is ready, which process it is, since a successor takes the place of another, and how a reload went.
 
 use std::ffi::OsStr;
 use std::io;
@@ -6,14 +6,22 @@ use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-/// Sends the state where `NOTIFY_SOCKET` says, as units with `Type=notify` want it.
 pub(super) fn notify_ready() {
+    notify(&format!("READY=1\nMAINPID={}", std::process::id()));
+}
+
+/// Shows a line in `systemctl status`.
+pub(super) fn notify_status(line: &str) {
+    notify(&format!("STATUS={}", line.replace('\n', " ")));
+}
+
+/// Sends the state where `NOTIFY_SOCKET` says, as units with `Type=notify` want it.
+fn notify(state: &str) {
     let Some(address) = std::env::var_os("NOTIFY_SOCKET") else {
         return;
     };
-    let state = format!("READY=1\nMAINPID={}", std::process::id());
-    if let Err(error) = send(&address, &state) {
-        log::warn!("NOTIFY_SOCKET cannot be told that the gateway is ready: {error}");
+    if let Err(error) = send(&address, state) {
+        log::warn!("NOTIFY_SOCKET cannot be told the state of the gateway: {error}");
     }
 }
 
