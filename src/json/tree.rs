@@ -51,32 +51,29 @@ impl TreeDecoder {
         *target = match reader.peek() {
             Some(b'"') => Json::Str(reader.text()?),
             Some(b'{') => {
-                let mut entries: Vec<(&'a str, Json<'a>)> = Vec::new();
+                let mut entries: Elements<(&'a str, Json<'a>)> = Elements::default();
                 let mut keys = 0;
                 reader.entries(|reader, key| {
                     count_key(&mut keys, reader)?;
                     let Cow::Borrowed(key) = key else {
                         return Err(reader.stop(PLAIN_KEY));
                     };
-                    reserve_first(&mut entries);
-                    entries.push((key, Json::Null));
-                    match entries.last_mut() {
-                        Some((_, value)) => self.fill(value, reader),
-                        None => Ok(()),
-                    }
+                    let mut value = Json::Null;
+                    self.fill(&mut value, reader)?;
+                    entries.push((key, value));
+                    Ok(())
                 })?;
-                Json::Object(entries.into())
+                Json::Object(entries.into_vec().into())
             }
             Some(b'[') => {
-                let mut items = Vec::new();
+                let mut items = Elements::default();
                 reader.array(|reader| {
                     let mut item = Json::Null;
                     self.fill(&mut item, reader)?;
-                    reserve_first(&mut items);
                     items.push(item);
                     Ok(())
                 })?;
-                Json::Array(items)
+                Json::Array(items.into_vec())
             }
             Some(b't' | b'f') => Json::Bool(reader.flag()?),
             Some(b'-' | b'0'..=b'9') => {
@@ -116,11 +113,36 @@ impl TreeDecoder {
     }
 }
 
-/// Takes room for one element where there is none yet: where there are many arrays and objects, most hold one at most, and a
-/// vector would take room for four.
-fn reserve_first<T>(elements: &mut Vec<T>) {
-    if elements.is_empty() {
-        elements.reserve_exact(1);
+/// The elements of an array or object. Where there are many of these, most hold one at most, and a vector that grows takes room
+/// for four.
+struct Elements<T> {
+    only: Option<T>,
+    all: Vec<T>,
+}
+
+impl<T> Default for Elements<T> {
+    fn default() -> Elements<T> {
+        Elements {
+            only: None,
+            all: Vec::new(),
+        }
+    }
+}
+
+impl<T> Elements<T> {
+    fn push(&mut self, element: T) {
+        match self.only.take() {
+            Some(first) => self.all.extend([first, element]),
+            None if self.all.is_empty() => self.only = Some(element),
+            None => self.all.push(element),
+        }
+    }
+
+    fn into_vec(self) -> Vec<T> {
+        match self.only {
+            Some(only) => vec![only],
+            None => self.all,
+        }
     }
 }
 

@@ -15,6 +15,7 @@ from_json! {
         "candidatesTokenCount" => candidates_token_count: TokenCount,
         "thoughtsTokenCount" => thoughts_token_count: TokenCount,
         "toolUsePromptTokenCount" => tool_use_prompt_token_count: TokenCount,
+        "totalTokenCount" => total_token_count: TokenCount,
         "promptTokensDetails" => prompt_tokens_details: Option<Vec<UpstreamModalityCount<'a>>>,
         "candidatesTokensDetails" => candidates_tokens_details: Option<Vec<UpstreamModalityCount<'a>>>,
     }
@@ -56,19 +57,21 @@ impl UpstreamUsage<'_> {
         whole_report(self.decode()).counted
     }
 
-    /// Decodes the counts of a chunk; if it counts thoughts alone, the rest of the output is as in the chunk before.
+    /// Decodes the counts of a chunk; if it counts thoughts alone, the rest of the output is as in the chunk before, unless its total
+    /// says that there is no rest.
     pub(super) fn report(&self, previous: Option<Usage>) -> ReportedUsage {
         let ReportedUsage { usage, counted } = whole_report(self.decode());
         let previous = previous.unwrap_or_default();
         let answer = previous.output.saturating_sub(previous.thinking);
+        let is_all = self.total_token_count.known() == usage.input.checked_add(usage.output);
         let usage = match counted {
-            CountedOutput::Reasoning => Usage {
+            CountedOutput::Reasoning if !is_all => Usage {
                 output: answer.saturating_add(usage.thinking),
                 audio_output: previous.audio_output,
                 image_output: previous.image_output,
                 ..usage
             },
-            CountedOutput::Everything | CountedOutput::Nothing => usage,
+            _ => usage,
         };
         ReportedUsage { usage, counted }
     }
@@ -164,6 +167,10 @@ mod tests {
             (
                 r#"{"promptTokenCount":5,"thoughtsTokenCount":5}"#,
                 (5, 7, 5),
+            ),
+            (
+                r#"{"promptTokenCount":5,"thoughtsTokenCount":5,"totalTokenCount":10}"#,
+                (5, 5, 5),
             ),
             (
                 r#"{"promptTokenCount":5,"candidatesTokenCount":7}"#,
