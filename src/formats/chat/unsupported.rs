@@ -11,8 +11,13 @@ const IN_MESSAGES: &str = "messages.";
 
 /// Returns the field by which an upstream limits the output, and the other one: whoever refuses one of them knows the other.
 pub(super) fn limit_fields(capabilities: &Capabilities) -> [&'static str; 2] {
-    let [newer, older] = [NEWER_LIMIT, OLDER_LIMIT].map(|name| capabilities.refuses(name));
-    match newer > older || (newer == older && capabilities.chat_old_max_field) {
+    let refused = [NEWER_LIMIT, OLDER_LIMIT].map(|name| capabilities.refuses(name));
+    let is_older = match refused {
+        [true, false] => true,
+        [false, true] => false,
+        _ => capabilities.chat_old_max_field,
+    };
+    match is_older {
         true => [OLDER_LIMIT, NEWER_LIMIT],
         false => [NEWER_LIMIT, OLDER_LIMIT],
     }

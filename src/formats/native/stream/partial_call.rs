@@ -35,7 +35,7 @@ enum ArgumentTree {
 struct ArgumentObject {
     entries: Vec<(String, ArgumentTree)>,
     /// Where the keys stand, once there are too many to look through.
-    positions: Option<Box<HashMap<String, usize>>>,
+    positions: HashMap<String, usize>,
 }
 
 /// As many keys are looked through one by one.
@@ -124,9 +124,9 @@ impl ArgumentTree {
 impl ArgumentObject {
     /// The value of a key, created as null if it is not there.
     fn value_of(&mut self, key: &str) -> &mut ArgumentTree {
-        let known = match &self.positions {
-            Some(positions) => positions.get(key).copied(),
-            None => self.entries.iter().position(|(known, _)| known == key),
+        let known = match self.positions.is_empty() {
+            false => self.positions.get(key).copied(),
+            true => self.entries.iter().position(|(known, _)| known == key),
         };
         let at = known.unwrap_or_else(|| self.add(key));
         &mut self.entries[at].1
@@ -141,11 +141,11 @@ impl ArgumentObject {
         }
         let null = ArgumentTree::Leaf(serde_json::Value::Null);
         self.entries.push((key.to_owned(), null));
-        if let Some(positions) = &mut self.positions {
-            positions.insert(key.to_owned(), at);
+        if !self.positions.is_empty() {
+            self.positions.insert(key.to_owned(), at);
         } else if self.entries.len() > FEW_KEYS {
             let keys = self.entries.iter().map(|(key, _)| key.clone());
-            self.positions = Some(Box::new(keys.zip(0..).collect()));
+            self.positions = keys.zip(0..).collect();
         }
         at
     }
