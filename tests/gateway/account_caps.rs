@@ -26,7 +26,7 @@ async fn create_keys(session: &Session<'_>, account: &str, count: usize, cap: f6
 /// An answer that costs a thousandth.
 fn dear_request(console: &TestConsole, secret: &str) -> reqwest::RequestBuilder {
     let body = json!({"model": "m", "max_tokens": 1000,
-        "messages": [{"role": "user", "content": "mock:usage=0,0,1000,0 mock:text=hi"}]});
+        "messages": [{"role": "user", "content": "mock:usage=100,0,900,0 mock:text=hi"}]});
     let request = new_client().post(console.gateway.url("/v1/chat/completions"));
     request.bearer_auth(secret).json(&body)
 }
