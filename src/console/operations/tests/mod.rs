@@ -3,6 +3,7 @@
 mod alert_rules;
 mod matrix;
 mod rules;
+mod team_invitations;
 mod teams;
 
 use std::sync::Arc;
