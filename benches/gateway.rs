@@ -180,10 +180,11 @@ fn print_header(options: &RunOptions) -> Result<()> {
     };
     println!(
         "# Benchmark of omniglot {}\n\n{}, {cores} cores, load average {} before\n{nginx}\n\
-         {} rounds, {:?} for each variant in a round; in brackets the minimum and maximum of the rounds",
+         the gateway: {}\n{} rounds, {:?} for each variant in a round; in brackets the minimum and maximum of the rounds",
         env!("CARGO_PKG_VERSION"),
         processor_name(),
         load_average()?,
+        process::gateway_binary().display(),
         options.rounds,
         options.time,
     );

@@ -132,6 +132,12 @@ impl fmt::Display for ResourceUsage {
     }
 }
 
+/// Returns the program under test: the one that cargo built for this bench, or that of `OMNIGLOT`, such as a released one.
+pub fn gateway_binary() -> PathBuf {
+    let named = std::env::var_os("OMNIGLOT");
+    named.map_or_else(|| env!("CARGO_BIN_EXE_omniglot").into(), PathBuf::from)
+}
+
 pub fn mebibytes(kibibytes: u64) -> f64 {
     kibibytes as f64 / 1024.0
 }

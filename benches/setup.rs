@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::formats::{FORMATS, Format, KEY};
-use crate::process::Process;
+use crate::process::{Process, gateway_binary};
 
 /// Limits so high that no run reaches them, although every request counts towards them.
 const LIMITS: &str = ", limits: {requests_per_minute: 1000000000, \
@@ -118,7 +118,7 @@ impl TestSetup {
     }
 
     pub async fn start_mock(&self, directory: &Path) -> Result<Process> {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_omniglot"));
+        let mut command = Command::new(gateway_binary());
         command.args(["mock", "--listen", &self.mock.to_string()]);
         let mut process = Process::start("mock", &mut command, directory)?;
         process.wait_until_ready(self.mock, None).await?;
@@ -128,7 +128,7 @@ impl TestSetup {
     pub async fn start_gateway(&self, directory: &Path, config: &str) -> Result<Process> {
         let file = Self::config_path(directory);
         fs::write(&file, config)?;
-        let mut command = Command::new(env!("CARGO_BIN_EXE_omniglot"));
+        let mut command = Command::new(gateway_binary());
         // Without this, every error that a run provokes would be a line in the log.
         command.env("RUST_LOG", "error");
         command.arg("run").arg("-c").arg(file);

@@ -14,13 +14,11 @@ use super::RunOptions;
 use crate::aims::{Aim, Aims};
 use crate::connection::Connection;
 use crate::formats::{Conversation, Format, KEY};
-use crate::process::{Process, free_addresses, mebibytes};
+use crate::process::{Process, free_addresses, gateway_binary, mebibytes};
 use crate::setup::TestSetup;
 use crate::statistics::Summary;
 use crate::table::{format_number, new_table};
 use crate::targets::{CONFIG_OPTIONS, start_mock};
-
-const BINARY: &str = env!("CARGO_BIN_EXE_omniglot");
 
 /// The address, key and model of the demo, as it prints them when it starts.
 const DEMO: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
@@ -83,7 +81,7 @@ async fn measure_demo(directory: &Path, starts: usize) -> Result<(Vec<f64>, Vec<
             !is_in_use,
             "another process listens on {DEMO}, which the demo needs"
         );
-        let mut command = Command::new(BINARY);
+        let mut command = Command::new(gateway_binary());
         command.current_dir(directory);
         let begin = Instant::now();
         let process = Process::start("demo", &mut command, directory)?;
@@ -110,7 +108,7 @@ async fn measure_configured(directory: &Path, starts: usize) -> Result<Vec<f64>>
         let file = directory.join("start.yaml");
         fs::write(&file, setup.config(&CONFIG_OPTIONS))?;
         let request = encode_hello(listen, KEY, &TestSetup::model(Format::Chat));
-        let mut command = Command::new(BINARY);
+        let mut command = Command::new(gateway_binary());
         command.arg("run").arg("-c").arg(file);
         let begin = Instant::now();
         let process = Process::start("start", &mut command, directory)?;
@@ -159,13 +157,13 @@ async fn wait_for_response(
 fn binary_size(directory: &Path) -> Result<(f64, &'static str)> {
     let stripped = directory.join("stripped");
     let mut strip = Command::new("strip");
-    strip.arg("-o").arg(&stripped).arg(BINARY);
+    strip.arg("-o").arg(&stripped).arg(gateway_binary());
     let run = strip.stdout(Stdio::null()).stderr(Stdio::null()).status();
     let is_stripped = run.is_ok_and(|status| status.success());
     let (file, kind) = if is_stripped {
-        (stripped.as_path(), "stripped")
+        (stripped, "stripped")
     } else {
-        (Path::new(BINARY), "not stripped: strip is not installed")
+        (gateway_binary(), "not stripped: strip is not installed")
     };
     let bytes = fs::metadata(file)
         .context("cannot read the size of the binary")?
