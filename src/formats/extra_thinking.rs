@@ -159,9 +159,9 @@ impl Members {
     }
 }
 
-/// A number of tokens; a negative one, or what is no number, stands for no limit.
+/// A number of tokens, which some upstreams also read from a text; a negative one, or what is no number, stands for no limit.
 fn parse_budget(text: &str) -> Option<u64> {
-    let number: f64 = text.parse().ok()?;
+    let number: f64 = text.trim_matches('"').trim().parse().ok()?;
     (number >= 0.0).then_some(number.ceil() as u64)
 }
 
@@ -186,6 +186,10 @@ mod tests {
                 Some(("thinking_budget", Some(700))),
             ),
             (r#""thinking_budget":-1"#, Some(("thinking_budget", None))),
+            (
+                r#""thinking_budget":"7e2""#,
+                Some(("thinking_budget", Some(700))),
+            ),
             (r#""chat_template_kwargs":{"enable_thinking":false}"#, None),
             (r#""chat_template_kwargs":{}"#, None),
             (
@@ -309,6 +313,10 @@ mod tests {
             (
                 r#""max_tokens":9,"thinking":{"type":"enabled","budget_tokens":-1}"#,
                 Some(None),
+            ),
+            (
+                r#""max_tokens":9,"thinking":{"type":"enabled","budget_tokens":"90"}"#,
+                Some(Some(90)),
             ),
         ] {
             let body = format!(r#"{{"model":"m",{fields}}}"#);

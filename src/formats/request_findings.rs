@@ -2,6 +2,7 @@
 
 use super::dearer_setting::{DearerSetting, find_dearer};
 use super::extra_thinking::{ExtraThinking, ThinkingSwitch, find_extra_thinking};
+use super::kept_ids::may_have_word;
 use crate::json::{FieldIndex, scan_body};
 use crate::model::ApiError;
 
@@ -36,6 +37,8 @@ pub struct RequestFindings {
     /// It has what an upstream of the client's format may run tools of its own for: a field of the body itself, or an item of the
     /// conversation, which the gateway does not know, or a tool that stands in such an item.
     pub may_start_tools: bool,
+    /// It may ask for images: an upstream of another format may have a tool of its own that makes them.
+    pub may_make_images: bool,
     /// The error for a setting that parsers may read in two ways.
     pub(super) refused: Option<ApiError>,
 }
@@ -74,6 +77,7 @@ impl RequestFindings {
             tool_rounds: 0,
             has_unknown_setting: scan.has_unknown_setting,
             may_start_tools: scan.may_start_tools,
+            may_make_images: false,
             refused: scan.refused,
         }
     }
@@ -88,6 +92,14 @@ impl RequestFindings {
             self.tool_rounds = rounds(str::from_utf8(body).unwrap_or_default());
             self.may_start_tools |= self.has_unknown_setting;
         }
+        self
+    }
+
+    /// Notes whether the modalities of the output, which a request that is all text does not name, may have images.
+    pub(super) fn with_modalities(mut self, body: &[u8]) -> RequestFindings {
+        let mut words = ["modalities", "image"].iter();
+        self.may_make_images =
+            !self.has_only_text && words.all(|word| may_have_word(body, &[word]));
         self
     }
 

@@ -16,6 +16,16 @@ pub struct InputSummary {
     pub inputs: u64,
 }
 
+impl InputSummary {
+    /// The input of a body that cannot be read: it may be anything.
+    pub(super) fn unreadable() -> InputSummary {
+        InputSummary {
+            has_unseen: true,
+            ..InputSummary::default()
+        }
+    }
+}
+
 /// What an input has.
 #[derive(Default)]
 pub(super) struct TokenInput {

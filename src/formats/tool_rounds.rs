@@ -17,10 +17,12 @@ pub(super) fn sum_of_rounds(limits: impl Iterator<Item = Option<u64>>) -> u64 {
     limited.saturating_add(unlimited)
 }
 
-/// Decodes a limit. One that cannot be read is none, and so is one of 0, by which some mean that there is none.
+/// Decodes a limit, as the most lenient upstream may read it: also `9.0`, and a number in quotes. One that cannot be read is
+/// none, and so is one of 0, by which some mean that there is none.
 pub(super) fn decode_rounds(limit: Option<RawJson<'_>>) -> Option<u64> {
-    let limit = limit.and_then(|limit| decode_json(limit.get()).ok());
-    limit.filter(|limit| *limit > 0)
+    let limit = limit?;
+    let number: f64 = limit.get().trim_matches('"').trim().parse().ok()?;
+    Some(number.ceil() as u64).filter(|limit| *limit > 0)
 }
 
 /// Returns the rounds of tools that share one limit, if one of them is the upstream's.

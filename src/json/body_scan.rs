@@ -127,7 +127,10 @@ impl<'a> BodyScanner<'_, 'a> {
             let entry = self.index.find(key);
             let known = entry.filter(|(_, entry)| entry.top != Knowledge::Unknown);
             let Some((name, entry)) = known else {
-                if self.found.refused.is_none() {
+                let wanted = entry.and_then(|(name, entry)| Some((entry.wanted?, name)));
+                if let Some((at, name)) = wanted {
+                    self.keep_wanted(at, name, reader);
+                } else if self.found.refused.is_none() {
                     let wanted = self.index.known.wanted;
                     refuse_other_case(key, None, wanted, &mut self.found.refused);
                 }

@@ -16,12 +16,13 @@ use super::secrets::hex;
 pub(super) const COLUMNS: &str = "SELECT id, purpose, person, email, role, made_by, created, expires, issuer, subject, display, \
      account, (SELECT name FROM accounts WHERE accounts.id = tokens.account), account_role, sent FROM tokens";
 
-/// Which links stand: an invitation to a team only as long as there is the team, and who made it may invite to it.
+/// Which links stand: an invitation, or a link to choose a password, only as long as who made it may make such; one to a team
+/// only as long as there is the team.
 pub(super) const STANDS: &str = "used IS NULL AND (account IS NULL OR \
-     EXISTS (SELECT 1 FROM accounts WHERE accounts.id = tokens.account AND accounts.disabled IS NULL) AND \
-     (made_by = '(command line)' OR EXISTS (SELECT 1 FROM people LEFT JOIN memberships \
+     EXISTS (SELECT 1 FROM accounts WHERE accounts.id = tokens.account AND accounts.disabled IS NULL)) AND \
+     (purpose NOT IN ('invite', 'setup') OR made_by = '(command line)' OR EXISTS (SELECT 1 FROM people LEFT JOIN memberships \
      ON memberships.person = people.id AND memberships.account = tokens.account WHERE people.handle = tokens.made_by \
-     AND people.disabled IS NULL AND (people.role = 'admin' OR people.role = 'member' AND memberships.role = 'owner'))))";
+     AND people.disabled IS NULL AND (people.role = 'admin' OR people.role = 'member' AND memberships.role = 'owner')))";
 
 /// What a link is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

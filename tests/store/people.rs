@@ -242,7 +242,10 @@ async fn a_link_is_used_by_one_of_many(#[case] database: Database) {
         role: Some(PersonRole::Admin),
         ..NewLink::new(LinkPurpose::Invite, [7; 32], LATER)
     };
-    let entry = AuditEntry::default();
+    let entry = AuditEntry {
+        actor: "(command line)".to_owned(),
+        ..AuditEntry::default()
+    };
     store
         .create_link(&invitation, &entry)
         .await

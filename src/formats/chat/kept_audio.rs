@@ -2,7 +2,7 @@
 
 use crate::formats::kept_ids::may_have_word;
 use crate::formats::{KeptIds, KeptKind};
-use crate::json::{DecodeResult, FromJson, JsonReader, RawJson};
+use crate::json::{DecodeResult, FromJson, JsonReader, RawJson, is_same_but_for_case};
 
 /// The id of the audio of a message. What is no message has none: it is the client's to judge.
 #[derive(Default)]
@@ -33,7 +33,7 @@ pub(super) fn find_kept_audio(body: &[u8]) -> KeptIds {
     {
         let mut reader = JsonReader::new(text);
         // A body that is no JSON has been refused before.
-        let _ = reader.object(|reader, key| match key.eq_ignore_ascii_case("messages") {
+        let _ = reader.object(|reader, key| match is_same_but_for_case(key, "messages") {
             true => read_messages(reader, &mut found),
             false => reader.skip(),
         });
@@ -46,9 +46,9 @@ fn read_messages(reader: &mut JsonReader<'_>, found: &mut KeptIds) -> DecodeResu
     match reader.peek() {
         Some(b'[') => reader.array(|reader| read_messages(reader, found)),
         Some(b'{') => reader.object(|reader, key| {
-            if key.eq_ignore_ascii_case("audio") {
+            if is_same_but_for_case(key, "audio") {
                 read_audio(reader, found)
-            } else if key.eq_ignore_ascii_case("content") {
+            } else if is_same_but_for_case(key, "content") {
                 read_messages(reader, found)
             } else {
                 reader.skip()
@@ -82,7 +82,7 @@ fn read_object<'a>(
     mut read: impl FnMut(&mut JsonReader<'a>) -> DecodeResult,
 ) -> DecodeResult {
     match reader.peek() {
-        Some(b'{') => reader.object(|reader, key| match key.eq_ignore_ascii_case(name) {
+        Some(b'{') => reader.object(|reader, key| match is_same_but_for_case(key, name) {
             true => read(reader),
             false => reader.skip(),
         }),

@@ -144,6 +144,7 @@ const KNOWN_INPUT: KnownFields = KnownFields {
         &["chat_template_kwargs"],
         &["reasoning"],
         &["thinking"],
+        &["prediction"],
     ],
     turns: Some("messages"),
     prompting: &["tools", "functions", "response_format"],
@@ -174,7 +175,8 @@ static FIELDS: LazyLock<FieldIndex> =
 impl InputInspection for Chat {
     fn findings(&self, body: &[u8]) -> RequestFindings {
         let findings = RequestFindings::with_thinking(body, &FIELDS, USUAL_VALUES, &THINKING)
-            .with_tool_rounds(body, tool_rounds);
+            .with_tool_rounds(body, tool_rounds)
+            .with_modalities(body);
         let predicted_bytes = match findings.has_only_text {
             true => 0,
             false => predicted_bytes(str::from_utf8(body).unwrap_or_default()),

@@ -16,8 +16,8 @@ use super::json_bytes::to_json_string;
 use super::multipart;
 use super::token_input::count_unknown_inputs;
 use super::{
-    InputSummary, ModelField, Observation, Passthrough, PassthroughEndpoint, RequestFindings,
-    ResponseObserver, RoutingFields, decode_model_name, decode_unique_fields, set_model,
+    InputSummary, Observation, Passthrough, PassthroughEndpoint, RequestFindings, ResponseObserver,
+    RoutingFields, decode_model_name, decode_unique_fields, set_model,
 };
 use crate::json::{Edit, FieldIndex};
 use crate::model::{ApiError, Usage};
@@ -55,8 +55,14 @@ impl PassthroughEndpoint {
             PassthroughEndpoint::Transcriptions | PassthroughEndpoint::Translations => {
                 audio::decode_form_fields(body)
             }
-            PassthroughEndpoint::Moderations | PassthroughEndpoint::Rerank => {
-                model_of(body).map(RoutingFields::of_model)
+            PassthroughEndpoint::Moderations => {
+                let [model, _] = decode_unique_fields(body, [&["model"], &["input"]])?;
+                decode_model_name(body, &model).map(RoutingFields::of_model)
+            }
+            PassthroughEndpoint::Rerank => {
+                let fields = [&["model"] as &[_], &["query"], &["documents"]];
+                let [model, _, _] = decode_unique_fields(body, fields)?;
+                decode_model_name(body, &model).map(RoutingFields::of_model)
             }
         }
     }
@@ -207,9 +213,4 @@ fn with_unknown_inputs(input: InputSummary, body: &[u8], fields: &FieldIndex) ->
         inputs: input.inputs + count_unknown_inputs(body, fields, |_| true),
         ..input
     }
-}
-
-fn model_of(body: &[u8]) -> Result<Option<ModelField<'_>>, ApiError> {
-    let [model] = decode_unique_fields(body, [&["model"]])?;
-    decode_model_name(body, &model)
 }

@@ -10,7 +10,7 @@ const MEDIA_WORDS: [&str; 6] = ["image", "audio", "video", "file", "pdf", "media
 /// Summarizes the input of a ranking: the query is read with each of the documents.
 pub(super) fn rerank_input(body: &[u8]) -> InputSummary {
     let Ok([query, documents]) = decode_unique_fields(body, [&["query"], &["documents"]]) else {
-        return InputSummary::default();
+        return InputSummary::unreadable();
     };
     let query = query.value().map(RawJson::get).unwrap_or_default();
     let documents = documents.value().map(RawJson::get).unwrap_or_default();
@@ -31,7 +31,7 @@ pub(super) fn rerank_input(body: &[u8]) -> InputSummary {
 /// Summarizes the input of a moderation, in which a bare string is text whatever it looks like.
 pub(super) fn moderation_input(body: &[u8]) -> InputSummary {
     let Ok([input]) = decode_unique_fields(body, [&["input"]]) else {
-        return InputSummary::default();
+        return InputSummary::unreadable();
     };
     let input = input.value().map(RawJson::get).unwrap_or_default();
     let (mut reader, mut is_text) = (JsonReader::new(input), true);
@@ -95,6 +95,30 @@ mod tests {
         let summary = rerank_input(body);
         assert_eq!((summary.repeated_bytes, summary.has_unseen), (12, false));
         assert_eq!(summary.inputs, 3);
+    }
+
+    #[test]
+    fn input_that_stands_there_twice_is_not_read() {
+        use crate::formats::PassthroughEndpoint;
+        for (endpoint, body) in [
+            (
+                PassthroughEndpoint::Rerank,
+                r#"{"model":"m","query":"q","documents":["a"],"Documents":["b"]}"#,
+            ),
+            (
+                PassthroughEndpoint::Rerank,
+                r#"{"model":"m","query":"q","query":"r","documents":["a"]}"#,
+            ),
+            (
+                PassthroughEndpoint::Moderations,
+                r#"{"model":"m","input":"a","Input":["b"]}"#,
+            ),
+        ] {
+            let fields = endpoint.decode_routing_fields(body.as_bytes());
+            assert!(fields.is_err(), "{body}");
+            let summary = endpoint.summarize_input(body.as_bytes());
+            assert!(summary.has_unseen, "{body}");
+        }
     }
 
     #[test]

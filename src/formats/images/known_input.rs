@@ -55,7 +55,11 @@ static FIELDS: LazyLock<FieldIndex> =
 impl InputInspection for Images {
     fn findings(&self, body: &[u8]) -> RequestFindings {
         if !multipart::is_multipart(body) {
-            return RequestFindings::of(body, &FIELDS, USUAL_VALUES);
+            let findings = RequestFindings::of(body, &FIELDS, USUAL_VALUES);
+            return RequestFindings {
+                may_make_images: true,
+                ..findings
+            };
         }
         let fields = form::decode(body).unwrap_or_default();
         let find = |is_wanted: fn(&str) -> bool| {
@@ -68,6 +72,7 @@ impl InputInspection for Images {
             other_model: model_in_form(&fields, |name| FIELDS.knows_top(name)),
             dearer: find_dearer_in_form(&fields),
             chosen_host: chosen_host_in_form(&fields),
+            may_make_images: true,
             ..RequestFindings::default()
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::formats::kept_ids::may_have_word;
 use crate::formats::{KeptIds, KeptKind, ResponseObserver};
-use crate::json::{DecodeResult, FromJson, JsonReader, RawJson};
+use crate::json::{DecodeResult, FromJson, JsonReader, RawJson, is_same_but_for_case};
 
 /// The id of a container. What is no container has none: it is the client's to judge.
 #[derive(Default)]
@@ -38,7 +38,7 @@ pub(super) fn find_kept_container(body: &[u8]) -> KeptIds {
     {
         let mut reader = JsonReader::new(text);
         // A body that is no JSON has been refused before.
-        let _ = reader.object(|reader, key| match key.eq_ignore_ascii_case("container") {
+        let _ = reader.object(|reader, key| match is_same_but_for_case(key, "container") {
             true => read_container(reader, true, &mut found),
             false => reader.skip(),
         });
@@ -60,7 +60,7 @@ fn read_container(reader: &mut JsonReader<'_>, is_id: bool, found: &mut KeptIds)
         Some(b'[') => reader.array(|reader| read_container(reader, is_id, found)),
         Some(b'{') => reader.object(|reader, key| {
             let names = ["id", "container", "container_id"];
-            let is_id = names.iter().any(|name| key.eq_ignore_ascii_case(name));
+            let is_id = names.iter().any(|name| is_same_but_for_case(key, name));
             read_container(reader, is_id, found)
         }),
         _ => reader.skip(),

@@ -134,6 +134,9 @@ const KNOWN_INPUT: KnownFields = KnownFields {
         &["service_tier"],
         &["thinking"],
         &["max_tokens"],
+        &["tools"],
+        &["mcp_servers"],
+        &["context_management"],
     ],
     prompting: &["tools", "output_config"],
     conversation: Some(&CONVERSATION),
@@ -184,7 +187,7 @@ from_json! {
 /// Tells whether a request asks for more than to leave parts of the conversation out, or cannot be read.
 fn may_compact(text: &str) -> bool {
     let Ok(request) = decode_json::<ManagedRequest<'_>>(text) else {
-        return text.contains("context_management");
+        return true;
     };
     let Some(managed) = request.context_management else {
         return false;

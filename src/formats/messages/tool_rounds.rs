@@ -6,6 +6,7 @@ use crate::formats::tool_rounds::{
 };
 use crate::json::{
     ConversationRules, DecodeResult, FromJson, JsonReader, RawJson, decode_json, from_json,
+    is_same_but_for_case,
 };
 
 /// How the types of tools begin that the client runs.
@@ -99,20 +100,25 @@ from_json! {
 struct DeclaredMessagesTool {
     runner: ToolRunner,
     has_limit: bool,
-    /// `None`: there is none, or an upstream may take another one that stands beside it.
+    /// The largest that stands there; `None`: there is none.
     max_uses: Option<u64>,
 }
 
 impl<'a> FromJson<'a> for DeclaredMessagesTool {
     fn decode(&mut self, reader: &mut JsonReader<'a>) -> DecodeResult {
         reader.object(|reader, key| {
-            if !key.eq_ignore_ascii_case(MAX_USES) {
+            if !is_same_but_for_case(key, MAX_USES) {
                 return self.runner.note(reader, key, &OWN_TOOLS);
             }
             let mut limit = RawJson::default();
             limit.decode(reader)?;
+            let limit = decode_rounds(Some(limit));
             let is_only = key == MAX_USES && !self.has_limit;
-            self.max_uses = decode_rounds(Some(limit)).filter(|_| is_only);
+            self.max_uses = match is_only {
+                true => limit,
+                // An upstream may take either of two, or none.
+                false => self.max_uses.max(limit).max(Some(DEFAULT_TOOL_ROUNDS)),
+            };
             self.has_limit = true;
             Ok(())
         })
@@ -167,12 +173,20 @@ mod tests {
             (r#""tools":[{"type":"web_search_1","max_uses":0}]"#, 10),
             (
                 r#""tools":[{"type":"web_search_1","max_uses":1,"Max_Uses":50}]"#,
-                10,
+                50,
             ),
             (
                 r#""tools":[{"type":"web_search_1","Max_Uses":50,"max_uses":1}]"#,
-                10,
+                50,
             ),
+            (
+                r#""tools":[{"type":"web_search_1","max_u\u0073es":1,"max_uſes":50}]"#,
+                50,
+            ),
+            (r#""tools":[{"type":"web_search_1","max_uses":1e2}]"#, 100),
+            (r#""tools":[{"type":"web_search_1","max_uses":"100"}]"#, 100),
+            (r#""tools":[{"type":"web_search_1","max_uses":99.5}]"#, 100),
+            (r#""tools":[{"type":"web_search_1","max_uses":"all"}]"#, 10),
             (r#""tools":[{"googleSearch":{}}]"#, 10),
             (r#""tools":[{"name":"f","googleSearch":{}}]"#, 10),
             (r#""tools":[{"name":"f","Type":"web_search_1"}]"#, 10),

@@ -116,7 +116,9 @@ static FIELDS: LazyLock<FieldIndex> =
 
 impl InputInspection for Native {
     fn findings(&self, body: &[u8]) -> RequestFindings {
-        RequestFindings::of(body, &FIELDS, &[USUAL_TIERS]).with_tool_rounds(body, tool_rounds)
+        RequestFindings::of(body, &FIELDS, &[USUAL_TIERS])
+            .with_tool_rounds(body, tool_rounds)
+            .with_modalities(body)
     }
 
     /// What `fileData` leads to is not seen, whatever its type claims.

@@ -2,7 +2,9 @@
 
 use super::field_names::FUNCTION_DECLARATIONS;
 use crate::formats::tool_rounds::{decode_tools, shared_rounds};
-use crate::json::{ConversationRules, DecodeResult, FromJson, JsonReader, decode_json, from_json};
+use crate::json::{
+    ConversationRules, DecodeResult, FromJson, JsonReader, Present, decode_json, from_json,
+};
 
 /// What in contents may have the upstream run tools. Their parts have no types but fields.
 pub(super) const CONVERSATION: ConversationRules = ConversationRules {
@@ -34,6 +36,9 @@ fn has_hosted(written: &str) -> bool {
 from_json! {
     struct RequestedNativeTools {
         "tools" => tools: Option<Vec<DeclaredNativeTool>>,
+        /// What the upstream has cached may have tools.
+        "cachedContent" => cached: Option<Present>,
+        "cached_content" => other_cached: Option<Present>,
     }
 }
 
@@ -58,7 +63,8 @@ pub(super) fn tool_rounds(body: &str) -> u64 {
     let request = decode_json::<RequestedNativeTools>(body);
     let is_own = request.is_ok_and(|request| {
         let mut tools = request.tools.iter().flatten();
-        tools.all(|tool| !tool.is_hosted)
+        let is_cached = request.cached.or(request.other_cached).is_some();
+        !is_cached && tools.all(|tool| !tool.is_hosted)
     });
     shared_rounds(!is_own, None)
 }
@@ -66,6 +72,17 @@ pub(super) fn tool_rounds(body: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::tool_rounds;
+
+    #[test]
+    fn cached_content_may_have_tools() {
+        for (fields, rounds) in [
+            (r#""cachedContent":"cachedContents/a""#, 10),
+            (r#""cached_content":"cachedContents/a""#, 10),
+            (r#""cachedContent":null"#, 0),
+        ] {
+            assert_eq!(tool_rounds(&format!("{{{fields}}}")), rounds, "{fields}");
+        }
+    }
 
     #[test]
     fn rounds_are_those_of_hosted_tools() {

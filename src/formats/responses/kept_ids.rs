@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use super::response_builder::response_of_item;
 use crate::formats::kept_ids::may_have_word;
 use crate::formats::{ItemReference, KeptIds, KeptKind};
-use crate::json::{DecodeResult, FromJson as _, JsonReader, RawJson};
+use crate::json::{DecodeResult, FromJson as _, JsonReader, RawJson, is_same_but_for_case};
 
 /// The types of calls of tools that the upstream runs.
 pub(super) const HOSTED_CALLS: [&str; 4] = [
@@ -33,9 +33,9 @@ pub(super) fn find_kept_ids(body: &[u8]) -> KeptIds {
         let mut reader = JsonReader::new(text);
         // A body that is no JSON has been refused before.
         let _ = reader.object(|reader, key| match key {
-            key if key.eq_ignore_ascii_case("input") => search.read_input(reader, 0),
-            key if key.eq_ignore_ascii_case("tools") => search.read_tools(reader),
-            key if key.eq_ignore_ascii_case("tool_choice") => search.read_tools(reader),
+            key if is_same_but_for_case(key, "input") => search.read_input(reader, 0),
+            key if is_same_but_for_case(key, "tools") => search.read_tools(reader),
+            key if is_same_but_for_case(key, "tool_choice") => search.read_tools(reader),
             key if is_container(key) => search.read_container(reader, true),
             _ => search.read_other(reader),
         });
@@ -111,7 +111,7 @@ impl FieldFinding {
 impl ItemFindings<'_> {
     fn is_named_reference(&self) -> bool {
         let mut kinds = self.kinds.iter();
-        kinds.any(|kind| kind.eq_ignore_ascii_case(ITEM_REFERENCE))
+        kinds.any(|kind| is_same_but_for_case(kind, ITEM_REFERENCE))
     }
 
     /// An upstream takes an item that has an id, and neither a type nor a role, for a reference too.
@@ -195,7 +195,7 @@ impl ItemFindings<'_> {
             }
             _ => {
                 let names = ["type", "id", "status", "call_id"];
-                let is_bare = names.iter().any(|name| key.eq_ignore_ascii_case(name));
+                let is_bare = names.iter().any(|name| is_same_but_for_case(key, name));
                 self.has_other |= !is_bare && has_value(reader);
             }
         }
@@ -235,7 +235,7 @@ impl<'a> KeptSearch<'a> {
         key: &str,
         item: &mut ItemFindings<'a>,
     ) -> DecodeResult {
-        let is = |name: &str| key.eq_ignore_ascii_case(name);
+        let is = |name: &str| is_same_but_for_case(key, name);
         let is_text = reader.peek() == Some(b'"');
         if is_text && is("type") {
             item.kinds.push(text(reader)?);
@@ -263,7 +263,7 @@ impl<'a> KeptSearch<'a> {
             Some(b'{') => reader.object(|reader, key| {
                 if is_container(key) {
                     self.read_container(reader, true)
-                } else if key.eq_ignore_ascii_case("tools") {
+                } else if is_same_but_for_case(key, "tools") {
                     self.read_tools(reader)
                 } else {
                     self.read_other(reader)
@@ -284,7 +284,7 @@ impl<'a> KeptSearch<'a> {
             Some(b'[') => reader.array(|reader| self.read_container(reader, is_id)),
             Some(b'{') => reader.object(|reader, key| {
                 let names = ["id", "container_id", "container"];
-                let is_id = names.iter().any(|name| key.eq_ignore_ascii_case(name));
+                let is_id = names.iter().any(|name| is_same_but_for_case(key, name));
                 self.read_container(reader, is_id)
             }),
             _ => reader.skip(),
@@ -301,11 +301,11 @@ impl<'a> KeptSearch<'a> {
             Some(b'{') => {
                 let mut item = ItemFindings::default();
                 reader.object(|reader, key| match reader.peek() {
-                    Some(b'"') if key.eq_ignore_ascii_case("type") => {
+                    Some(b'"') if is_same_but_for_case(key, "type") => {
                         item.kinds.push(text(reader)?);
                         Ok(())
                     }
-                    Some(b'"') if key.eq_ignore_ascii_case("id") => {
+                    Some(b'"') if is_same_but_for_case(key, "id") => {
                         item.ids.push(text(reader)?);
                         Ok(())
                     }
@@ -339,7 +339,7 @@ fn text<'a>(reader: &mut JsonReader<'a>) -> DecodeResult<Cow<'a, str>> {
 /// Tells whether a field names the container of a tool.
 fn is_container(key: &str) -> bool {
     let names = ["container", "container_id", "environment"];
-    names.iter().any(|name| key.eq_ignore_ascii_case(name))
+    names.iter().any(|name| is_same_but_for_case(key, name))
 }
 
 /// Tells whether a value says something by itself, or is an object that does, or a list with such.

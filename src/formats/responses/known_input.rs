@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use super::Responses;
 use super::text_input::TEXT_INPUT;
 use super::tool_rounds::{CONVERSATION, tool_rounds};
-use crate::formats::dearer_setting::{DEARER_FIELDS, USUAL_VALUES};
+use crate::formats::dearer_setting::USUAL_VALUES;
 use crate::formats::unknown_fields::UNKNOWN_FIELDS;
 use crate::formats::{InputInspection, RequestFindings};
 use crate::json::{
@@ -80,7 +80,14 @@ const KNOWN_INPUT: KnownFields = KnownFields {
             at: PARTS,
         },
     ],
-    wanted: DEARER_FIELDS,
+    wanted: &[
+        &["service_tier"],
+        &["speed"],
+        &["inference_geo"],
+        &["tools"],
+        &["max_tool_calls"],
+        &["context_management"],
+    ],
     stored: Some(("reasoning", "encrypted_content")),
     referring: &[
         "previous_response_id",
@@ -122,7 +129,7 @@ from_json! {
 /// Tells whether a request asks to compact the conversation, or cannot be read.
 fn may_compact(text: &str) -> bool {
     let Ok(request) = decode_json::<ManagedContext<'_>>(text) else {
-        return text.contains("context_management");
+        return true;
     };
     let list = |managed: RawJson<'_>| decode_json::<Vec<Present>>(managed.get());
     let managed = request.context_management.map(list);

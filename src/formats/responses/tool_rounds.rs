@@ -132,7 +132,9 @@ mod tests {
             ),
             (r#""tools":[{"type":"web_search"}]"#, 10),
             (r#""tools":[{"type":"mcp"}],"max_tool_calls":4"#, 4),
-            (r#""tools":[{"type":"mcp"}],"max_tool_calls":"4""#, 10),
+            (r#""tools":[{"type":"mcp"}],"max_tool_calls":"40""#, 40),
+            (r#""tools":[{"type":"mcp"}],"max_tool_calls":4e1"#, 40),
+            (r#""tools":[{"type":"mcp"}],"max_tool_calls":"many""#, 10),
             (
                 r#""tools":[{"type":"mcp"}],"max_tool_calls":4,"max_tool_calls":40"#,
                 10,

@@ -26,6 +26,8 @@ pub(super) struct ToolRounds {
     declared: u64,
     /// It has a field that the gateway does not know, and for which an upstream of that format may run tools.
     may_be_more: bool,
+    /// It may ask for images, which upstreams of the responses format make with a tool of their own.
+    may_make_images: bool,
 }
 
 impl ToolRounds {
@@ -33,15 +35,17 @@ impl ToolRounds {
         ToolRounds {
             declared: findings.tool_rounds,
             may_be_more: findings.may_start_tools,
+            may_make_images: findings.may_make_images,
         }
     }
 
     /// Translation does not keep the limits of tools, and leaves behind what is not known.
-    fn at(self, is_passthrough: bool) -> u64 {
+    fn at(self, upstream: Format, is_passthrough: bool) -> u64 {
+        let has_image_tool = upstream == Format::Responses && self.may_make_images;
         match (self.declared, is_passthrough) {
             (declared, true) if self.may_be_more => declared.max(DEFAULT_TOOL_ROUNDS),
             (declared, true) => declared,
-            (0, false) => 0,
+            (0, false) if !has_image_tool => 0,
             (_, false) => DEFAULT_TOOL_ROUNDS,
         }
     }
@@ -54,7 +58,9 @@ pub(super) fn max_input(
     client: Format,
 ) -> MaxInput {
     let is_passthrough = attempt.upstream.format == client;
-    let readings = rounds.at(is_passthrough).saturating_add(1);
+    let readings = rounds
+        .at(attempt.upstream.format, is_passthrough)
+        .saturating_add(1);
     let is_unseen = estimate.has_unseen_input(is_passthrough) || readings > 1;
     let seen = estimate.max_tokens(attempt.settings.settings.max_image_tokens);
     // An upstream refuses more than its model takes, of each input.

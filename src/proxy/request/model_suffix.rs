@@ -34,7 +34,7 @@ pub(in crate::proxy) fn check(
         format!(
             "{capped} has a spending cap, and an upstream may charge other prices for a name with a suffix"
         )
-    } else if key.is_restricted() && matched.contains(PRESET) {
+    } else if key.is_restricted() && matched.to_ascii_lowercase().contains(PRESET) {
         let key = &key.name;
         format!(
             "the API key `{key}` may use some models only, and a preset may stand for another model"

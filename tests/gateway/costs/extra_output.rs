@@ -209,6 +209,7 @@ async fn a_name_with_a_suffix_has_no_prices_of_a_wildcard() {
         ("key-capped", "free/large:online", 200),
         ("key-few", "r/small:online", 200),
         ("key-few", "r/small@preset/mine", 400),
+        ("key-few", "r/small@Preset/mine", 400),
         (KEY, "r/small:online", 200),
         (KEY, "r/small@preset/mine", 200),
     ] {

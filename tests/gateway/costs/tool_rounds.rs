@@ -94,12 +94,26 @@ async fn each_round_of_hosted_tools_is_reserved() {
             "messages",
             "messages",
             json!({"tools": [{"type": "web_search_20250305", "name": "web_search", "max_uses": 1, "Max_Uses": 50}]}),
+            50,
+        ),
+        // The upstream makes images with a tool of its own.
+        (
+            "chat",
+            "responses",
+            json!({"modalities": ["text", "image"]}),
             10,
         ),
         (
+            "native",
             "responses",
-            "responses",
-            json!({"Tools": [{"type": "web_search"}]}),
+            json!({"generationConfig": {"responseModalities": ["TEXT", "IMAGE"]}}),
+            10,
+        ),
+        ("chat", "responses", json!({"modalities": ["text"]}), 0),
+        (
+            "native",
+            "native",
+            json!({"cachedContent": "cachedContents/a"}),
             10,
         ),
         (
@@ -199,5 +213,36 @@ async fn a_compaction_of_the_responses_api_is_reserved() {
         let response = ask(&gateway, "responses", "small", "key-capped", &more).await;
         let is_refused = response.status == 429;
         assert_eq!(is_refused, status == 429, "{more}: {}", response.text());
+    }
+}
+
+/// An upstream may take either of two fields for its limit, and some do not mind the case of a name.
+#[tokio::test]
+async fn fields_that_give_tools_are_read_once() {
+    let mock = Mock::start();
+    let keys = ", {name: capped, secret: key-capped, spending_cap: 10}";
+    let models = "  - {id: small-messages, pricing: {input: 1}, upstreams: [{name: messages}]}\n  \
+                  - {id: small-responses, pricing: {input: 1}, upstreams: [{name: responses}]}\n  \
+                  - {id: small-chat, pricing: {input: 1}, upstreams: [{name: chat}]}\n";
+    let gateway = Gateway::start(&config(mock.address, keys, models));
+    for (format, name) in [
+        ("responses", "Tools"),
+        ("responses", "Max_Tool_Calls"),
+        ("responses", "context_Management"),
+        ("responses", "toolſ"),
+        ("messages", "Tools"),
+        ("messages", "MCP_servers"),
+        ("messages", "Context_management"),
+        ("chat", "Prediction"),
+    ] {
+        let mut more = serde_json::Map::new();
+        more.insert(name.to_owned(), json!([]));
+        let model = format!("small-{format}");
+        let response = ask(&gateway, format, &model, "key-capped", &json!(more)).await;
+        assert_eq!(response.status, 400, "{name}: {}", response.text());
+        let message = response.error(format);
+        assert!(message.contains("must be spelled"), "{message}");
+        let free = ask(&gateway, format, &model, KEY, &json!(more)).await;
+        assert_eq!(free.status, 200, "{name}: {}", free.text());
     }
 }

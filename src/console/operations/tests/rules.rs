@@ -246,6 +246,37 @@ async fn a_link_works_once_and_is_not_used_up_by_looking() {
     );
 }
 
+/// Who has lost the right to let people in may have kept such a link for later.
+#[tokio::test]
+async fn links_of_a_former_administrator_end() {
+    let scene = Scene::new("{sign_up: invite}").await;
+    let (boss, admin) = (scene.call("boss").await, scene.call("admin").await);
+    let nobody = scene.call("anonymous").await;
+    let member = scene.person("member").await;
+    let invited = invitations::invite(&boss, "", PersonRole::Admin).await;
+    let invitation = invited.expect("an invitation").link.expect("its link");
+    let made = people::create_setup_link(&boss, &member.id).await;
+    let setup = made.expect("a link");
+    let token =
+        |link: &crate::console::LinkView| link.url.rsplit('/').next().expect("it").to_owned();
+    let words = async || {
+        let invited = invitations::find_invitation(&nobody, &token(&invitation)).await;
+        let setup = people::find_setup_link(&nobody, &token(&setup)).await;
+        (word(invited), word(setup))
+    };
+    assert_eq!(words().await, ("ok", "ok"));
+    let demoted = PersonEdit {
+        role: Some(PersonRole::Member),
+        ..PersonEdit::default()
+    };
+    let id = scene.person("boss").await.id;
+    let changed = people::change_person(&admin, &id, demoted).await;
+    changed.expect("a member");
+    assert_eq!(words().await, ("link_over", "link_over"));
+    let used = people::use_setup_link(&nobody, &token(&setup), "long enough").await;
+    assert_eq!(word(used), "link_over");
+}
+
 #[tokio::test]
 async fn failed_sign_ins_are_slowed_down() {
     let scene = Scene::new("{}").await;
