@@ -135,10 +135,96 @@ pub(super) fn may_be_image(address: &str) -> bool {
     )
 }
 
-/// Tells whether a file that claims to be text may be it: an extension of an image, recording or document says no.
+/// The extensions of files of which every byte is text, beside none. Upstreams unpack others, such as `xls`, `odt` and `epub`.
+const TEXT_EXTENSIONS: [&str; 79] = [
+    "asm",
+    "bash",
+    "bat",
+    "bib",
+    "c",
+    "cc",
+    "cfg",
+    "cjs",
+    "clj",
+    "cmake",
+    "conf",
+    "cpp",
+    "cs",
+    "css",
+    "csv",
+    "cts",
+    "cxx",
+    "dart",
+    "diff",
+    "elm",
+    "erl",
+    "ex",
+    "exs",
+    "fs",
+    "go",
+    "gradle",
+    "graphql",
+    "groovy",
+    "h",
+    "hpp",
+    "hs",
+    "htm",
+    "html",
+    "ini",
+    "java",
+    "jl",
+    "js",
+    "json",
+    "json5",
+    "jsonl",
+    "jsx",
+    "kt",
+    "kts",
+    "less",
+    "log",
+    "lua",
+    "m",
+    "markdown",
+    "md",
+    "mjs",
+    "ml",
+    "mts",
+    "ndjson",
+    "patch",
+    "php",
+    "pl",
+    "properties",
+    "proto",
+    "ps1",
+    "py",
+    "r",
+    "rb",
+    "rs",
+    "rst",
+    "scala",
+    "scss",
+    "sh",
+    "sql",
+    "srt",
+    "swift",
+    "tex",
+    "toml",
+    "ts",
+    "tsv",
+    "tsx",
+    "txt",
+    "xml",
+    "yaml",
+    "yml",
+];
+
+/// Tells whether a file that claims to be text may be it: an extension of anything else says no.
 pub(super) fn may_be_text(name: &str) -> bool {
-    let mime = mime_of_filename(name);
-    mime.is_none_or(|mime| mime.starts_with("text/") || mime == "application/json")
+    let extension = name.rsplit_once('.').map(|(_, extension)| extension);
+    extension.is_none_or(|extension| {
+        let mut texts = TEXT_EXTENSIONS.iter();
+        texts.any(|text| extension.eq_ignore_ascii_case(text))
+    })
 }
 
 /// Converts a MIME type to lower case.
@@ -174,6 +260,11 @@ mod tests {
             ("a", true),
             ("a.PDF", false),
             ("a.docx", false),
+            ("a.xls", false),
+            ("a.epub", false),
+            ("a.pdf.", false),
+            ("a.docx\n", false),
+            ("a.v2.TXT", true),
             ("a.mp3", false),
             ("a.png", false),
         ] {

@@ -6,23 +6,19 @@ use crate::model::truncated;
 
 /// Fields of a body that stand for a model: those of routers, of clouds, and of servers with adapters. Some clients send fields of the
 /// body inside of the last one, and some servers take them out.
-const ROUTED: [&str; 15] = [
+const ROUTED: [&str; 8] = [
     "route",
     "router",
     "preset",
     "engine",
     "engineid",
-    "deployment",
-    "deploymentid",
-    "adapter",
-    "adapterid",
-    "lora",
-    "loraadapter",
-    "lorapath",
     "agent",
     "agentid",
     "extrabody",
 ];
+
+/// Words in the names of such fields: `deployment_id`, `lora_request`, `image_loras`.
+const ROUTING_WORDS: [&str; 3] = ["deployment", "adapter", "lora"];
 
 /// Tells whether a field that is not known may name a model: vendors have `models`, `model_name`, `context_window_fallbacks`
 /// and more. `is_top`: it is one of the body itself.
@@ -34,6 +30,7 @@ pub(super) fn names_model(key: &str, is_top: bool) -> bool {
     key.contains("model")
         || (key.contains("fallback") && !is_switch)
         || (is_top && ROUTED.contains(&key.replace(['_', '-'], "").as_str()))
+        || (is_top && ROUTING_WORDS.iter().any(|word| key.contains(word)))
 }
 
 /// Finds the first field of a form that names such a model, or has an object with one. `is_known`: fields whose values are
@@ -97,7 +94,17 @@ mod tests {
 
     #[test]
     fn names_are_folded_as_lenient_parsers_do() {
-        for name in ["fallbac\u{212a}s", "Models", "base_MODEL", "pre\u{17f}et"] {
+        for name in [
+            "fallbac\u{212a}s",
+            "Models",
+            "base_MODEL",
+            "pre\u{17f}et",
+            "image_loras",
+            "lora_request",
+            "loraAdapter",
+            "adapters",
+            "deployment-name",
+        ] {
             assert!(names_model(name, true), "{name}");
         }
         for name in ["allow_fallbac\u{212a}s", "moda\u{17f}"] {

@@ -28,6 +28,8 @@ pub struct RequestFindings {
     pub extra_thinking: Option<ExtraThinking>,
     /// The length of what the request expects for an answer: an upstream bills as output what the answer does not have of it.
     pub predicted_bytes: u64,
+    /// The bytes that an upstream reads again, or more often than they stand in the body.
+    pub repeated_bytes: u64,
     /// The upstream may compact the conversation first: it reads all of it once more, and writes a summary.
     pub may_compact: bool,
     /// How often the upstream may read the prompt again for tools that it runs itself.
@@ -73,6 +75,7 @@ impl RequestFindings {
             has_prompting_field: scan.has_prompting_field,
             has_stored_item: scan.has_stored_item,
             predicted_bytes: 0,
+            repeated_bytes: 0,
             may_compact: false,
             tool_rounds: 0,
             has_unknown_setting: scan.has_unknown_setting,

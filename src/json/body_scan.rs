@@ -1,10 +1,11 @@
 //! Reads a body once for all in it that decides access or money.
 
 use std::borrow::Cow;
+use std::mem;
 
 use smallvec::SmallVec;
 
-use super::known_fields::{FieldIndex, Knowledge};
+use super::known_fields::{ConversationRules, FieldIndex, Knowledge};
 use super::path::Path;
 use super::reader::{DecodeResult, JsonReader};
 use super::unique_fields::{UniqueField, refuse_other_case};
@@ -32,7 +33,7 @@ pub struct BodyScan<'a> {
     /// It has an item of the type that an upstream may keep, with an `id` and without its content.
     pub has_stored_item: bool,
     /// The wanted fields of the body itself, in the order of their names.
-    pub wanted: SmallVec<[UniqueField<'a>; 8]>,
+    pub wanted: SmallVec<[UniqueField<'a>; 10]>,
     /// The error for one of them that stands there twice, or in another case.
     pub refused: Option<ApiError>,
 }
@@ -69,8 +70,10 @@ struct BodyScanner<'i, 'a> {
 }
 
 /// Whether an object has tools, as far as its fields tell.
-#[derive(Clone, Copy, Default)]
+#[derive(Default)]
 struct ToolSigns {
+    /// The path of a field in one of those that the upstream runs, which names a model.
+    model: Option<String>,
     /// It has one that the upstream runs.
     is_hosted: bool,
     /// It has a field that is not known and is named as if it had one.
@@ -223,8 +226,9 @@ impl<'a> BodyScanner<'_, 'a> {
         match reader.peek() {
             Some(b'{') if search.unknown => self.read_known_object(reader, path, search),
             Some(b'{') if search.models || search.tools => reader.object(|reader, key| {
-                let search = self.search_tools(reader, key, false, search);
-                self.read_unknown(reader, key, &Path::Key(path, key), search)
+                let path = Path::Key(path, key);
+                let search = self.search_tools(reader, &path, key, false, search);
+                self.read_unknown(reader, key, &path, search)
             }),
             Some(b'[') => {
                 let mut count = 0;
@@ -245,7 +249,7 @@ impl<'a> BodyScanner<'_, 'a> {
         search: SearchScope,
     ) -> DecodeResult {
         let mut object = ObjectFindings::default();
-        let around = std::mem::take(&mut self.tools);
+        let around = mem::take(&mut self.tools);
         reader.object(|reader, key| match key {
             "type" => self.read_type(reader, path, search, &mut object),
             _ => self.read_field(reader, key, path, search, &mut object),
@@ -298,12 +302,12 @@ impl<'a> BodyScanner<'_, 'a> {
         }) else {
             self.note_unknown(&path);
             self.has_unknown_type |= key.eq_ignore_ascii_case("type");
-            let search = self.search_tools(reader, key, false, search);
+            let search = self.search_tools(reader, &path, key, false, search);
             return self.read_unknown(reader, key, &path, search);
         };
         self.found.has_prompting_field |=
             self.index.known.nested_prompting.contains(&name) && reader.peek() != Some(b'n');
-        let search = self.search_tools(reader, key, true, search);
+        let search = self.search_tools(reader, &path, key, true, search);
         self.found.is_text &= entry.nested == Knowledge::Text;
         let is_first = found.numbers.insert(entry.number);
         if !is_first {
@@ -353,6 +357,7 @@ impl<'a> BodyScanner<'_, 'a> {
     fn search_tools(
         &mut self,
         reader: &JsonReader<'a>,
+        path: &Path<'_>,
         key: &str,
         is_known: bool,
         search: SearchScope,
@@ -364,8 +369,11 @@ impl<'a> BodyScanner<'_, 'a> {
         };
         let has_tools = rules.holds_tools(key);
         if has_tools {
-            let tools = value.raw();
-            self.tools.is_hosted |= tools.is_ok_and(rules.has_hosted);
+            let tools = value.raw().unwrap_or_default();
+            if (rules.has_hosted)(tools) {
+                self.tools.is_hosted = true;
+                self.search_hosted(&mut JsonReader::new(tools), path, rules);
+            }
         } else if !is_known && !rules.past_fields.contains(&key) {
             let is_type = key != "type" && key.eq_ignore_ascii_case("type");
             self.tools.is_named |= is_type || (rules.may_name_tools)(key);
@@ -376,6 +384,37 @@ impl<'a> BodyScanner<'_, 'a> {
         }
     }
 
+    /// Looks for a model in those of some tools that the upstream runs: others have data of the client, such as a schema.
+    fn search_hosted(
+        &mut self,
+        reader: &mut JsonReader<'a>,
+        path: &Path<'_>,
+        rules: &ConversationRules,
+    ) {
+        let mut search = |tool: &mut JsonReader<'a>, path: &Path<'_>| {
+            let earlier = self.found.other_model.take();
+            let written = tool.raw()?;
+            if (rules.has_hosted)(written) {
+                self.read(&mut JsonReader::new(written), path, MODELS_ONLY)?;
+            }
+            let found = mem::replace(&mut self.found.other_model, earlier);
+            self.tools.model = self.tools.model.take().or(found);
+            Ok(())
+        };
+        // What is no JSON is found to be so in its turn.
+        let _ = match reader.peek() {
+            Some(b'[') => {
+                let mut count = 0;
+                reader.array(|reader| {
+                    let item = Path::Index(path, count);
+                    count += 1;
+                    search(reader, &item)
+                })
+            }
+            _ => search(reader, path),
+        };
+    }
+
     /// Tells whether an object of a type that is not known only tells what has been done.
     fn is_past(&self, kind: Option<&str>) -> bool {
         let rules = self.index.known.conversation;
@@ -384,6 +423,7 @@ impl<'a> BodyScanner<'_, 'a> {
     }
 
     fn judge(&mut self, object: &ObjectFindings<'_>, path: &Path<'_>) {
+        let model = self.tools.model.take();
         let kind = object.kind.as_deref();
         if let Some(name) = self.index.find_misplaced(&object.placed, kind, path) {
             self.note_unknown(&Path::Key(path, name));
@@ -394,6 +434,9 @@ impl<'a> BodyScanner<'_, 'a> {
             listings.is_some_and(|listings| listings.contains(&kind))
         });
         self.found.may_start_tools |= self.tools.is_hosted && !is_listing;
+        if self.found.other_model.is_none() && !is_listing {
+            self.found.other_model = model;
+        }
         self.found.may_start_tools |= self.tools.is_named && !self.is_past(kind);
         if let Some((stored, _)) = self.index.known.stored {
             let is_stored = kind == Some(stored) && object.has_id && !object.has_content;

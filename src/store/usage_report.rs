@@ -60,6 +60,11 @@ impl UsageFilter {
         let conditions = self.conditions();
         let mut parts = Vec::new();
         if conditions.is_empty() {
+            // With two conditions for its beginning, SQLite would read the days of the wider one.
+            let later = match kind {
+                DatabaseKind::Sqlite => "MAX",
+                DatabaseKind::Postgres => "GREATEST",
+            };
             let columns = [("day", "day"), ("key", "key_name"), ("model", "model")];
             for (kind, column) in columns {
                 let name = if kind == "day" { "day" } else { "name" };
@@ -68,7 +73,8 @@ impl UsageFilter {
                      GROUP BY {name}"
                 ));
                 parts.push(format!(
-                    "SELECT {sums}, '{kind}', {column}, '' FROM daily WHERE {days} AND day >= {UNTIL} GROUP BY {column}"
+                    "SELECT {sums}, '{kind}', {column}, '' FROM daily WHERE day >= {later}($1, {UNTIL}) AND day <= $2 \
+                     GROUP BY {column}"
                 ));
             }
         } else {

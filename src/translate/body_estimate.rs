@@ -1,5 +1,6 @@
 //! Estimates the tokens of a request from the size of its body.
 
+use super::normalized_text::max_growth;
 use crate::formats::{Codec, InputSummary, RequestFindings, RequestHead, estimate_json_tokens};
 use crate::model::InputMedia;
 
@@ -10,6 +11,8 @@ pub(super) const BYTES_PER_TOKEN: u64 = 4;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BodyEstimate {
     text: u64,
+    /// The bytes that the text may become longer by before it is cut into tokens, or that are read once more.
+    added: u64,
     /// The tokens of the text can be counted by its characters.
     is_readable: bool,
     /// Tokens that the body has as numbers.
@@ -85,6 +88,7 @@ impl BodyEstimate {
         let has_vendor_prompt = findings.has_prompting_field;
         if findings.has_only_text {
             return BodyEstimate {
+                added: max_growth(body),
                 has_vendor_prompt,
                 is_readable: true,
                 ..BodyEstimate::of(body, &InputMedia::default())
@@ -92,6 +96,7 @@ impl BodyEstimate {
         }
         let media = codec.input_media(head, body);
         BodyEstimate {
+            added: max_growth(body).saturating_add(findings.repeated_bytes),
             is_unknown: media.is_err() || findings.unknown_field.is_some(),
             has_vendor_prompt,
             is_readable: true,
@@ -115,6 +120,7 @@ impl BodyEstimate {
     /// The same for a body that is here, whose characters can be counted if it is JSON with texts.
     pub fn of_input_in(body: &[u8], summary: &InputSummary) -> BodyEstimate {
         BodyEstimate {
+            added: max_growth(body),
             is_readable: summary.token_ids == 0 && body.trim_ascii_start().starts_with(b"{"),
             ..BodyEstimate::of_input(body.len(), summary)
         }
@@ -198,7 +204,7 @@ impl BodyEstimate {
             true => MAX_VENDOR_PROMPT,
             false => 0,
         };
-        let text = max_tokens_of_text(self.text) + vendor_prompt;
+        let text = max_tokens_of_text(self.text.saturating_add(self.added)) + vendor_prompt;
         images.saturating_add(text + self.token_ids + self.data_tokens())
     }
 
@@ -213,7 +219,7 @@ pub const fn likely_tokens_of_text(bytes: u64) -> u64 {
     bytes.div_ceil(BYTES_PER_TOKEN)
 }
 
-/// Returns the most tokens in so many bytes of text: words have fewer, but digits, random letters and rare scripts may have one
+/// Returns the most tokens in so many bytes of text, as a tokenizer gets it: words have fewer, but digits, random letters and rare scripts may have one
 /// to a byte.
 pub const fn max_tokens_of_text(bytes: u64) -> u64 {
     bytes
@@ -271,6 +277,38 @@ mod tests {
             }
         }
         assert_eq!(BodyEstimate::sampled(b"").max_tokens(None), 0);
+    }
+
+    #[test]
+    fn what_becomes_longer_or_is_read_again_counts() {
+        let (codec, head) = (Format::Messages.codec(), RequestHead::default());
+        let most = |body: &str| {
+            let findings = codec.findings(body.as_bytes());
+            let estimate = BodyEstimate::with_unseen(codec, &head, body.as_bytes(), &findings);
+            estimate.max_tokens(None) - body.len() as u64
+        };
+        let text = |text: &str| {
+            format!(
+                r#"{{"model":"m","max_tokens":1,"messages":[{{"role":"user","content":"{text}"}}]}}"#
+            )
+        };
+        assert_eq!(most(&text(&"今".repeat(100))), 0);
+        assert_eq!(most(&text(&"\u{fdfa}".repeat(100))), 3000);
+        let input = InputSummary::default();
+        let body = format!(r#"{{"input":"{}"}}"#, "\u{fdfa}".repeat(100));
+        let estimate = BodyEstimate::of_input_in(body.as_bytes(), &input);
+        assert_eq!(estimate.max_tokens(None), body.len() as u64 + 3000);
+        let tool = format!(
+            r#"{{"name":"f","description":"{}","input_schema":{{}},"defer_loading":true}}"#,
+            "a".repeat(2000)
+        );
+        let references = [r#"{"type":"tool_reference","tool_name":"f"}"#; 5].join(",");
+        let turns = format!(
+            r#"{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"t","content":[{references}]}}]}}"#
+        );
+        let body =
+            format!(r#"{{"model":"m","max_tokens":1,"tools":[{tool}],"messages":[{turns}]}}"#);
+        assert_eq!(most(&body), MAX_VENDOR_PROMPT + 4 * tool.len() as u64);
     }
 
     #[test]

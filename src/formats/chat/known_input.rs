@@ -10,8 +10,9 @@ use crate::formats::extra_thinking::ThinkingSwitch;
 use crate::formats::unknown_fields::UNKNOWN_FIELDS;
 use crate::formats::{InputInspection, RequestFindings};
 use crate::json::{
-    FieldIndex, KnownFields, NO_FIELDS, PlacedFields, RawJson, decode_json, from_json,
+    FieldIndex, JsonReader, KnownFields, NO_FIELDS, PlacedFields, RawJson, decode_json, from_json,
 };
+use crate::model::truncated;
 
 /// Where the parts of a message stand.
 const PARTS: &[&str] = &["messages.content"];
@@ -177,14 +178,44 @@ impl InputInspection for Chat {
         let findings = RequestFindings::with_thinking(body, &FIELDS, USUAL_VALUES, &THINKING)
             .with_tool_rounds(body, tool_rounds)
             .with_modalities(body);
-        let predicted_bytes = match findings.has_only_text {
-            true => 0,
-            false => predicted_bytes(str::from_utf8(body).unwrap_or_default()),
-        };
+        if findings.has_only_text {
+            return findings;
+        }
+        let text = str::from_utf8(body).unwrap_or_default();
         RequestFindings {
-            predicted_bytes,
+            predicted_bytes: predicted_bytes(text),
+            unknown_field: findings.unknown_field.or_else(|| template_setting(text)),
             ..findings
         }
+    }
+}
+
+from_json! {
+    struct TemplatedRequest<'a> {
+        "chat_template_kwargs" => settings: Option<RawJson<'a>>,
+    }
+}
+
+/// Settings of templates that add no more to a prompt than some words. Templates have others that are switches too.
+const TEMPLATE_SETTINGS: [&str; 3] = ["thinking_budget", "reasoning_effort", "date_string"];
+
+/// Finds a setting of the template of an upstream that may add more to the prompt than the body has, such as a whole template.
+fn template_setting(text: &str) -> Option<String> {
+    let request = decode_json::<TemplatedRequest<'_>>(text).ok()?;
+    let settings = request.settings?;
+    let mut found = None;
+    let read = JsonReader::new(settings.get()).object(|reader, key| {
+        let is_switch = matches!(reader.peek(), Some(b't' | b'f' | b'n'));
+        let is_setting =
+            TEMPLATE_SETTINGS.contains(&key) && !matches!(reader.peek(), Some(b'{' | b'['));
+        if !is_switch && !is_setting {
+            found = Some(format!("chat_template_kwargs.{}", truncated(key)));
+        }
+        reader.skip()
+    });
+    match read {
+        Ok(()) => found,
+        Err(_) => Some("chat_template_kwargs".to_owned()),
     }
 }
 
@@ -208,6 +239,40 @@ fn predicted_bytes(text: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use crate::model::Format;
+
+    #[test]
+    fn a_template_of_the_client_is_not_known() {
+        for (settings, unknown) in [
+            (
+                r#"{"enable_thinking":false,"thinking":true,"any_switch":null}"#,
+                None,
+            ),
+            (r#"{"thinking_budget":9,"reasoning_effort":"low"}"#, None),
+            (
+                r#"{"thinking":true,"chat_template":"{{a}}"}"#,
+                Some("chat_template_kwargs.chat_template"),
+            ),
+            (
+                r#"{"\u0063hat_template":"{{a}}"}"#,
+                Some("chat_template_kwargs.chat_template"),
+            ),
+            (
+                r#"{"documents":[]}"#,
+                Some("chat_template_kwargs.documents"),
+            ),
+            (r#"{"repeat":9999}"#, Some("chat_template_kwargs.repeat")),
+            (
+                r#"{"date_string":["a"]}"#,
+                Some("chat_template_kwargs.date_string"),
+            ),
+            ("[1]", Some("chat_template_kwargs")),
+            ("null", None),
+        ] {
+            let body = format!(r#"{{"model":"m","chat_template_kwargs":{settings}}}"#);
+            let findings = Format::Chat.codec().findings(body.as_bytes());
+            assert_eq!(findings.unknown_field.as_deref(), unknown, "{settings}");
+        }
+    }
 
     #[test]
     fn the_length_of_a_predicted_output_is_known() {

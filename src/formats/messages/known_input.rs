@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use super::Messages;
 use super::text_input::TEXT_INPUT;
+use super::tool_references::repeated_tool_bytes;
 use super::tool_rounds::{CONVERSATION, tool_rounds};
 use crate::formats::extra_thinking::ThinkingSwitch;
 use crate::formats::unknown_fields::UNKNOWN_FIELDS;
@@ -159,8 +160,13 @@ static FIELDS: LazyLock<FieldIndex> =
 impl InputInspection for Messages {
     fn findings(&self, body: &[u8]) -> RequestFindings {
         let findings = RequestFindings::with_thinking(body, &FIELDS, &USUAL, &THINKING);
+        let repeated_bytes = match findings.has_only_text {
+            true => 0,
+            false => repeated_tool_bytes(body),
+        };
         RequestFindings {
             may_compact: may_compact(str::from_utf8(body).unwrap_or_default()),
+            repeated_bytes,
             ..findings.with_tool_rounds(body, tool_rounds)
         }
     }

@@ -32,6 +32,7 @@ mod text_input;
 mod thinking;
 mod thinking_blocks;
 mod tool_choice;
+mod tool_references;
 mod tool_rounds;
 mod tools;
 mod turn_order;

@@ -180,6 +180,34 @@ mod tests {
     use crate::model::Format;
 
     #[test]
+    fn a_hosted_tool_in_the_conversation_may_name_a_model() {
+        let hosted = r#"{"type":"x:image","parameters":{"model":"other"}}"#;
+        let own = r#"{"type":"function","name":"f","parameters":{"properties":{"model":{}}}}"#;
+        for (item, model) in [
+            (
+                format!(r#"{{"type":"additional_tools","tools":[{own},{hosted}]}}"#),
+                Some("input[0].tools[1].parameters.model"),
+            ),
+            (
+                format!(r#"{{"tools":{hosted},"type":"additional_tools"}}"#),
+                Some("input[0].tools.parameters.model"),
+            ),
+            (
+                format!(r#"{{"type":"additional_tools","tools":[{own}]}}"#),
+                None,
+            ),
+            (
+                format!(r#"{{"type":"mcp_list_tools","tools":[{hosted}]}}"#),
+                None,
+            ),
+        ] {
+            let body = format!(r#"{{"model":"m","input":[{item}]}}"#);
+            let findings = Format::Responses.codec().findings(body.as_bytes());
+            assert_eq!(findings.other_model.as_deref(), model, "{item}");
+        }
+    }
+
+    #[test]
     fn a_request_that_may_be_compacted_is_found() {
         for (management, may_compact) in [
             ("null", false),

@@ -5,7 +5,7 @@ use crate::model::{ApiError, truncated};
 use crate::runtime::{AskedModel, Attempt, Key};
 
 /// What separates a suffix from the name.
-const SEPARATORS: [char; 2] = [':', '@'];
+const SEPARATORS: [char; 3] = [':', '@', '#'];
 
 /// A suffix that stands for settings which the owner of the upstream's account has stored, a model among them.
 const PRESET: &str = "@preset";
@@ -79,6 +79,7 @@ mod tests {
             "@preset/mine",
             "large@preset/mine",
             "llama3:latest",
+            "large#deployment",
         ] {
             assert!(has_suffix(name), "{name}");
         }

@@ -203,6 +203,7 @@ async fn a_name_with_a_suffix_has_no_prices_of_a_wildcard() {
         ("key-capped", "r/large", 200),
         ("key-capped", "r/small:online", 400),
         ("key-capped", "r/small@preset/mine", 400),
+        ("key-capped", "r/small#deployment", 400),
         ("key-capped", "r/small:8b", 200),
         ("key-capped", "r/large:online", 200),
         ("key-capped", "s/large:online", 200),

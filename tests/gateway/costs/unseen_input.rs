@@ -126,6 +126,10 @@ fn false_claims() -> Vec<(&'static str, Value)> {
         ),
         (
             "responses",
+            json!({"input": user(json!([{"type": "input_file", "filename": "a.xls", "file_data": "data:text/plain;base64,0M8R4A=="}]))}),
+        ),
+        (
+            "responses",
             json!({"input": user(json!([{"type": "input_image", "image_url": "https://files.example/long.pdf"}]))}),
         ),
         (
@@ -188,6 +192,11 @@ fn unknown_fields() -> Vec<(&'static str, Value, &'static str)> {
     let call = json!([{"type": "image_generation_call", "id": "ig_1"}]);
     vec![
         ("chat", json!({"plugins": [{"id": "web"}]}), "plugins"),
+        (
+            "chat",
+            json!({"chat_template_kwargs": {"thinking_budget": 1, "chat_template": "{% for i in range(99999) %}a{% endfor %}"}}),
+            "chat_template_kwargs.chat_template",
+        ),
         (
             "chat",
             json!({"data_sources": [{"type": "azure_search"}]}),
