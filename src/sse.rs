@@ -227,6 +227,11 @@ impl SseWriter {
         self.out.is_empty()
     }
 
+    /// The bytes written since they were last taken.
+    pub fn length(&self) -> usize {
+        self.out.len()
+    }
+
     /// Takes what was written since the last call.
     pub fn take(&mut self) -> Bytes {
         self.out.split().freeze()

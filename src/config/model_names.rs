@@ -1,6 +1,7 @@
 //! Finds the entry of `models` that serves a name: by its id, by an alias, or by the `*` in its id.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher as _, Hasher as _};
 
 use ahash::RandomState;
 
@@ -11,6 +12,8 @@ use crate::model::{NamePattern, PatternIndex};
 #[derive(Debug, Clone, Default)]
 pub struct ModelNames {
     exact: HashMap<String, usize, RandomState>,
+    /// The hashes of the same names, whose other spellings some upstreams do not tell apart.
+    spellings: HashSet<u64, RandomState>,
     patterns: PatternIndex,
 }
 
@@ -45,6 +48,8 @@ impl ModelNames {
             Some(pattern) => self.patterns.insert(&pattern, number),
             None => {
                 self.exact.entry(name.to_owned()).or_insert(number);
+                let spelling = spelling_hash(self.spellings.hasher(), name);
+                self.spellings.insert(spelling);
             }
         }
     }
@@ -63,12 +68,29 @@ impl ModelNames {
         })
     }
 
-    /// Finds the entry whose id matches a name with the longest literal text.
+    /// Finds the entry whose id matches a name with the longest literal text. Another spelling of an id matches none: it would be
+    /// the same model at other prices.
     pub fn find_pattern<'n>(&self, name: &'n str) -> Option<ModelMatch<'n>> {
         let (number, matched) = self.patterns.find(name)?;
+        let spelling = spelling_hash(self.spellings.hasher(), name);
+        if self.spellings.contains(&spelling) {
+            return None;
+        }
         Some(ModelMatch {
             number,
             matched: Some(matched),
         })
     }
+}
+
+/// The hash of a name without what some upstreams do not tell apart: case, and slashes beyond those between its parts.
+fn spelling_hash(state: &RandomState, name: &str) -> u64 {
+    let mut hasher = state.build_hasher();
+    for part in name.split('/').filter(|part| !part.is_empty()) {
+        hasher.write_u8(b'/');
+        for byte in part.bytes() {
+            hasher.write_u8(byte.to_ascii_lowercase());
+        }
+    }
+    hasher.finish()
 }

@@ -39,7 +39,7 @@ pub struct RequestFindings {
     /// It has what an upstream of the client's format may run tools of its own for: a field of the body itself, or an item of the
     /// conversation, which the gateway does not know, or a tool that stands in such an item.
     pub may_start_tools: bool,
-    /// It may ask for images: an upstream of another format may have a tool of its own that makes them.
+    /// It may ask for images, for which an upstream may have a tool of its own.
     pub may_make_images: bool,
     /// The error for a setting that parsers may read in two ways.
     pub(super) refused: Option<ApiError>,

@@ -27,6 +27,8 @@ pub struct ResponseObserver {
     pub images: u64,
     /// How long the recording is that the response is the text of, where the upstream reports it.
     pub audio_milliseconds: Option<u64>,
+    /// How many requests the upstream bills it as: a long ranking is several searches. 0 stands for one.
+    pub searches: u64,
     /// Clients may stop reading here: nothing that follows matters. Formats whose streams just
     /// end never set it.
     pub closed: bool,
@@ -131,6 +133,11 @@ impl ResponseObserver {
     /// The ids of its items, in formats where a request can refer to them.
     pub fn item_ids(&self) -> impl Iterator<Item = &str> {
         self.item_ids.lines()
+    }
+
+    /// How long these ids are in all.
+    pub const fn item_ids_length(&self) -> usize {
+        self.item_ids.len()
     }
 
     /// Tells whether the upstream keeps something of these ids, whether or not it stores the response.

@@ -1,11 +1,11 @@
 //! Reads a body once for all in it that decides access or money.
 
-use std::borrow::Cow;
 use std::mem;
 
 use smallvec::SmallVec;
 
 use super::known_fields::{ConversationRules, FieldIndex, Knowledge};
+use super::object_findings::{FieldNumbers, MODELS_ONLY, ObjectFindings, SearchScope, ToolSigns};
 use super::path::Path;
 use super::reader::{DecodeResult, JsonReader};
 use super::unique_fields::{UniqueField, refuse_other_case};
@@ -67,59 +67,6 @@ struct BodyScanner<'i, 'a> {
     has_unknown_type: bool,
     /// In the object of the conversation that is read.
     tools: ToolSigns,
-}
-
-/// Whether an object has tools, as far as its fields tell.
-#[derive(Default)]
-struct ToolSigns {
-    /// The path of a field in one of those that the upstream runs, which names a model.
-    model: Option<String>,
-    /// It has one that the upstream runs.
-    is_hosted: bool,
-    /// It has a field that is not known and is named as if it had one.
-    is_named: bool,
-}
-
-/// What is looked for in a value.
-#[derive(Clone, Copy)]
-struct SearchScope {
-    /// Fields that are not known, since the value is of a known one.
-    unknown: bool,
-    models: bool,
-    /// Tools in the conversation.
-    tools: bool,
-}
-
-/// Models are looked for in every field.
-const MODELS_ONLY: SearchScope = SearchScope {
-    unknown: false,
-    models: true,
-    tools: false,
-};
-
-/// The numbers of the known fields that an object has.
-#[derive(Default)]
-struct FieldNumbers([u64; 4]);
-
-impl FieldNumbers {
-    /// Tells whether a number is new.
-    const fn insert(&mut self, number: u8) -> bool {
-        let (word, bit) = (number as usize / 64, 1 << (number % 64));
-        let is_new = self.0[word] & bit == 0;
-        self.0[word] |= bit;
-        is_new
-    }
-}
-
-/// What of an object is judged at its end.
-#[derive(Default)]
-struct ObjectFindings<'a> {
-    numbers: FieldNumbers,
-    kind: Option<Cow<'a, str>>,
-    /// Those of its fields that are known in some places only.
-    placed: SmallVec<[&'static str; 2]>,
-    has_id: bool,
-    has_content: bool,
 }
 
 impl<'a> BodyScanner<'_, 'a> {

@@ -5,6 +5,7 @@ mod body_scan;
 mod fields;
 mod from_json;
 mod known_fields;
+mod object_findings;
 mod path;
 mod plain_bytes;
 mod reader;

@@ -100,6 +100,13 @@ impl Money {
         Money(self.0.saturating_sub(other.0))
     }
 
+    /// How many times another amount this is, if that is a whole number.
+    pub fn whole_times(self, other: Money) -> Option<u64> {
+        let count = self.0.checked_div(other.0)?;
+        let count = u64::try_from(count).ok()?;
+        (other.times(count) == self).then_some(count)
+    }
+
     /// One of so many equal parts, rounded down.
     #[must_use]
     pub const fn divided_by(self, parts: u32) -> Money {

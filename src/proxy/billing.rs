@@ -8,6 +8,7 @@ mod max_input;
 mod recording_time;
 mod reservation;
 mod response_time;
+mod searches;
 pub(super) mod settlement;
 mod thinking_output;
 

@@ -232,7 +232,7 @@ impl ConversationContext {
         }
     }
 
-    /// Remembers that the key was given the ids of a response and of its items, which their upstream keeps.
+    /// Remembers that the key was given the ids of a response that has ended and of its items, which their upstream keeps.
     pub(super) fn note_kept_upstream(
         &self,
         conversations: &Conversations,
@@ -241,7 +241,7 @@ impl ConversationContext {
         attempt: &Attempt,
         observer: &ResponseObserver,
     ) {
-        if !(self.can_store && observer.ended && attempt.upstream.format == scope.format) {
+        if !(self.can_store && attempt.upstream.format == scope.format) {
             return;
         }
         let is_stored = self.state.as_ref().is_some_and(|state| state.store);

@@ -1,6 +1,6 @@
 //! The bill of a request: its usage at the prices that were in force.
 
-use super::prices::{BillLine, Prices};
+use super::prices::{BillLine, PriceUnit, Prices};
 use crate::config::Pricing;
 use crate::model::{Money, UsageRecord};
 
@@ -20,12 +20,63 @@ impl Bill {
         let pricing = Pricing::from_text(&details.prices);
         let prices = pricing.as_ref().and_then(Prices::from_pricing);
         let lines = prices.map(|prices| prices.bill(&record.usage, details.priced, details.audio));
-        let lines = lines.unwrap_or_default();
-        let sum: Money = lines.iter().map(|line| line.amount).sum();
+        let mut lines = lines.unwrap_or_default();
+        let mut sum: Money = lines.iter().map(|line| line.amount).sum();
+        let request = lines
+            .iter_mut()
+            .find(|line| line.unit == PriceUnit::Request);
+        if let Some(line) = request {
+            // An upstream may bill one request as several, such as a long ranking.
+            let further = record.cost.saturating_sub(sum);
+            let further = further.whole_times(line.price).unwrap_or_default();
+            line.count = line.count.saturating_add(further);
+            line.amount = line.price.times(line.count);
+            sum = lines.iter().map(|line| line.amount).sum();
+        }
         Bill {
             lines,
             added: record.cost.saturating_sub(sum),
             taken_off: sum.saturating_sub(record.cost),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Usage, UsageDetails};
+
+    #[test]
+    fn a_request_that_is_billed_as_several_is_one_line() {
+        for (cost, count, added) in [("2", 1, "0"), ("6", 3, "0"), ("7", 1, "5"), ("1", 1, "0")] {
+            let record = UsageRecord {
+                id: "r".into(),
+                at: 0,
+                key_id: "k".into(),
+                key: "k".into(),
+                model: "m".into(),
+                upstream: "u".into(),
+                format: "rerank".into(),
+                stream: false,
+                status: 200,
+                usage: Usage::default(),
+                images: 0,
+                estimated: false,
+                cost: Money::parse(cost).expect("an amount"),
+                details: UsageDetails {
+                    prices: "per_request=2".into(),
+                    ..UsageDetails::default()
+                },
+            };
+            let bill = Bill::of(&record);
+            let [line] = &*bill.lines else {
+                panic!("{:?}", bill.lines);
+            };
+            assert_eq!(
+                (line.count, bill.added.to_string().as_str()),
+                (count, added),
+                "{cost}"
+            );
         }
     }
 }

@@ -140,6 +140,11 @@ impl Prices {
         price.times(input)
     }
 
+    /// The cost of further requests that an upstream bills one as, without their tokens.
+    pub const fn further_requests_cost(&self, count: u64) -> Money {
+        self.per_request.times(count)
+    }
+
     /// The cost of a recording of so many milliseconds, beside that of its request.
     pub const fn audio_cost(&self, milliseconds: u64) -> Money {
         self.per_audio_minute.for_part_of_minute(milliseconds)

@@ -87,6 +87,7 @@ impl StreamTranslator {
             encoder: &mut *self.encoder,
             out: &mut self.out,
             observer,
+            limit,
             api_error: None,
         };
         self.frames
@@ -138,11 +139,16 @@ struct ChunkTranslation<'a> {
     encoder: &'a mut dyn StreamEncoder,
     out: &'a mut SseWriter,
     observer: &'a mut ResponseObserver,
+    /// No chunk may become longer than this: it may have been compressed.
+    limit: usize,
     api_error: Option<ApiError>,
 }
 
 impl ChunkTranslation<'_> {
     fn translate_frame(&mut self, frame: &SseFrame<'_>) {
+        if self.api_error.is_none() && self.out.length() > self.limit {
+            self.api_error = Some(chunk_too_large(self.limit, self.observer));
+        }
         if self.api_error.is_some() {
             return;
         }

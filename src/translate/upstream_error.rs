@@ -77,11 +77,11 @@ pub(super) fn incomplete_stream() -> ApiError {
     ApiError::bad_gateway("the upstream's stream ended before its response was complete")
 }
 
-/// Notes that an event or a document is larger than the limit, and makes the error for it.
+/// Notes that an event, a document or what a chunk becomes is larger than the limit, and makes the error for it.
 pub(super) fn chunk_too_large(limit: usize, observer: &mut ResponseObserver) -> ApiError {
     observer.is_unread = true;
     ApiError::bad_gateway(format!(
-        "an event or a body of the upstream's response is larger than {limit} bytes"
+        "an event, a chunk or a body of the upstream's response is larger than {limit} bytes"
     ))
 }
 

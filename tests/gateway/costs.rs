@@ -1,5 +1,6 @@
 //! The cost of requests is the same in the header, the access log and the metrics, and as computed by hand.
 
+mod beside_the_model;
 mod concurrency;
 mod extra_output;
 mod grown_bodies;

@@ -115,6 +115,10 @@ async fn the_id_that_fits_best_decides_what_is_sent() {
         "chat/../large",
         "chat/small,large",
         "chat/a\nb",
+        // Other spellings of an id that has an entry of its own.
+        "chat/Exact",
+        "chat//exact",
+        "chat/exact/",
     ] {
         let response = ask(&gateway, KEY, "chat", name).await;
         assert_eq!(response.status, 404, "{name:?}: {}", response.text());

@@ -11,7 +11,7 @@ use crate::responses::{MODEL, options};
 const COUNT: usize = 500;
 
 /// What there may be many of in a stream.
-const SHAPES: [&str; 7] = [
+const SHAPES: [&str; 8] = [
     "texts",
     "calls",
     "interleaved calls",
@@ -19,6 +19,7 @@ const SHAPES: [&str; 7] = [
     "unknown events",
     "citations",
     "lines of one event",
+    "ends",
 ];
 
 fn event(name: &str, data: &str) -> String {
@@ -181,6 +182,9 @@ pub fn stream(format: Format, shape: &str, count: usize) -> Vec<u8> {
         let lines = "\ndata: ".repeat(count * 10);
         return wire.replacen('{', &format!("{{{lines}"), 1).into_bytes();
     }
+    if shape == "ends" {
+        return ends(format, count);
+    }
     let wire = match format {
         Format::Chat => chat(shape, count),
         Format::Messages => messages(shape, count),
@@ -195,6 +199,38 @@ pub fn stream(format: Format, shape: &str, count: usize) -> Vec<u8> {
             );
         }
     };
+    wire.into_bytes()
+}
+
+/// A stream that says many times that it has ended, the first time with many items where the format lists them.
+fn ends(format: Format, count: usize) -> Vec<u8> {
+    if format != Format::Responses {
+        let wire = String::from_utf8(stream(format, "texts", 1)).expect("text");
+        let last = wire.trim_end().rsplit("\n\n").next().unwrap_or_default();
+        let last = format!("{last}\n\n");
+        return (wire.clone() + &last.repeat(count)).into_bytes();
+    }
+    let completed = |ids: std::ops::Range<usize>| {
+        let items = ids.map(|id| {
+            format!(r#"{{"type":"message","id":"m{id}","role":"assistant","content":[]}}"#)
+        });
+        let items: Vec<String> = items.collect();
+        let items = items.join(",");
+        event(
+            "response.completed",
+            &format!(
+                r#"{{"type":"response.completed","response":{{"id":"r","status":"completed","output":[{items}]}}}}"#
+            ),
+        )
+    };
+    let created = event(
+        "response.created",
+        r#"{"type":"response.created","response":{"id":"r","status":"in_progress","output":[]}}"#,
+    );
+    let mut wire = created + &completed(0..count * 4);
+    for id in 0..count {
+        wire += &completed(id..id + 1);
+    }
     wire.into_bytes()
 }
 

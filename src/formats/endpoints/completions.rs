@@ -43,7 +43,7 @@ pub(super) static FIELDS: LazyLock<FieldIndex> = LazyLock::new(|| {
 /// Decodes the fields of a request that routing and metering need. Each prompt of a list is answered, and of the
 /// best of several answers all are paid for.
 pub(super) fn decode_routing_fields(body: &[u8]) -> Result<RoutingFields<'_>, ApiError> {
-    let [model, stream, stream_options, limit, n, best_of, prompt] = decode_unique_fields(
+    let [model, stream, stream_options, limit, n, best_of, prompt, _] = decode_unique_fields(
         body,
         [
             &["model"],
@@ -53,6 +53,7 @@ pub(super) fn decode_routing_fields(body: &[u8]) -> Result<RoutingFields<'_>, Ap
             &["n"],
             &["best_of"],
             &["prompt"],
+            &["suffix"],
         ],
     )?;
     let stream = stream.flag()?.unwrap_or(false);
@@ -75,14 +76,18 @@ pub(super) fn decode_routing_fields(body: &[u8]) -> Result<RoutingFields<'_>, Ap
     })
 }
 
-/// Summarizes the prompts.
+/// Summarizes the prompts, with each of which the suffix is read.
 pub(super) fn summarize_input(body: &[u8]) -> InputSummary {
-    let prompt = decode_unique_fields(body, [&["prompt"]]);
-    let prompt = prompt.ok().and_then(|[prompt]| prompt.value());
-    let written = prompt.map(RawJson::get).unwrap_or_default();
-    let summary = TokenInput::count(written).summary(written);
+    let Ok([prompt, suffix]) = decode_unique_fields(body, [&["prompt"], &["suffix"]]) else {
+        return InputSummary::unreadable();
+    };
+    let [prompt, suffix] =
+        [prompt, suffix].map(|field| field.value().map(RawJson::get).unwrap_or_default());
+    let summary = TokenInput::count(prompt).summary(prompt);
+    let inputs = summary.inputs + unknown_prompts(body);
     InputSummary {
-        inputs: summary.inputs + unknown_prompts(body),
+        inputs,
+        repeated_bytes: (suffix.len() as u64).saturating_mul(inputs.saturating_sub(1)),
         ..summary
     }
 }
@@ -136,6 +141,8 @@ mod tests {
             let summary = summarize_input(body.as_bytes());
             assert_eq!(summary.token_ids, token_ids, "{fields}");
         }
+        let suffixed = br#"{"model":"m","prompt":["a","b","c"],"suffix":"0123456789"}"#;
+        assert_eq!(summarize_input(suffixed).repeated_bytes, 24);
         for body in [
             r#"{"model":"m","max_tokens":1,"max_tokens":9}"#,
             r#"{"model":"m","Prompt":"a"}"#,

@@ -33,6 +33,15 @@ from_json! {
 }
 
 impl ObservedDocument<'_> {
+    /// How many searches a ranking counts as, where the upstream says so.
+    fn searches(&self) -> u64 {
+        let billed = self
+            .meta
+            .as_ref()
+            .and_then(|meta| meta.billed_units.as_ref());
+        billed.map_or(0, |billed| billed.search_units.tokens())
+    }
+
     /// Counts the texts, for responses without a count of them.
     fn count(&self, uncounted: &mut ContentTokens) {
         uncounted.add_text(self.text);
@@ -57,6 +66,8 @@ from_json! {
         "output_tokens" => output_tokens: TokenCount,
         "total_tokens" => total_tokens: TokenCount,
         "seconds" => seconds: Option<AudioDuration>,
+        /// How many searches a ranking counts as.
+        "search_units" => search_units: TokenCount,
     }
 }
 
@@ -143,6 +154,7 @@ pub(super) fn observe(
         let told = document.duration.and_then(AudioDuration::reported);
         observer.audio_milliseconds = billed.or(told);
     }
+    observer.searches = document.searches();
     document.count(&mut observer.uncounted);
     if let Some(report) = report_of(endpoint, &document).filter(|it| !it.usage.is_blank()) {
         observer.record_usage(report);
@@ -170,6 +182,8 @@ fn report_of(
         return Some(usage.report());
     }
     let meta = document.meta.as_ref()?;
-    let usage = meta.billed_units.as_ref().or(meta.tokens.as_ref())?;
-    Some(usage.report())
+    let billed = meta.billed_units.as_ref().map(ObservedUsage::report);
+    // What is billed by searches has no tokens there.
+    let billed = billed.filter(|report| !report.usage.is_blank());
+    billed.or_else(|| meta.tokens.as_ref().map(ObservedUsage::report))
 }

@@ -16,7 +16,7 @@ from_json! {
 }
 
 from_json! {
-    struct NamedTool<'a> {
+    struct ReferredTool<'a> {
         "name" => name: Option<Cow<'a, str>>,
     }
 }
@@ -46,7 +46,7 @@ pub(super) fn repeated_tool_bytes(body: &[u8]) -> u64 {
     for tool in request.tools.iter().flatten() {
         let length = tool.get().len() as u64;
         references.all_tools += length;
-        let named = decode_json::<NamedTool<'_>>(tool.get());
+        let named = decode_json::<ReferredTool<'_>>(tool.get());
         if let Some(name) = named.ok().and_then(|named| named.name) {
             references.tools.insert(name, length);
         }

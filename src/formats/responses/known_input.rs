@@ -7,6 +7,7 @@ use super::Responses;
 use super::text_input::TEXT_INPUT;
 use super::tool_rounds::{CONVERSATION, tool_rounds};
 use crate::formats::dearer_setting::USUAL_VALUES;
+use crate::formats::kept_ids::may_have_word;
 use crate::formats::unknown_fields::UNKNOWN_FIELDS;
 use crate::formats::{InputInspection, RequestFindings};
 use crate::json::{
@@ -109,6 +110,10 @@ impl InputInspection for Responses {
     fn findings(&self, body: &[u8]) -> RequestFindings {
         let findings = RequestFindings::of(body, &FIELDS, USUAL_VALUES);
         let mut findings = findings.with_tool_rounds(body, tool_rounds);
+        if findings.tool_rounds > 0 {
+            // Which tools a stored prompt has is not known.
+            findings.may_make_images = may_have_word(body, &["image_generation", "prompt"]);
+        }
         if !findings.has_only_text {
             findings.may_compact = may_compact(str::from_utf8(body).unwrap_or_default());
         }
@@ -204,6 +209,21 @@ mod tests {
             let body = format!(r#"{{"model":"m","input":[{item}]}}"#);
             let findings = Format::Responses.codec().findings(body.as_bytes());
             assert_eq!(findings.other_model.as_deref(), model, "{item}");
+        }
+    }
+
+    #[test]
+    fn the_upstreams_own_tool_may_make_images() {
+        for (fields, may_make_images) in [
+            (r#""tools":[{"type":"image_generation"}]"#, true),
+            (r#""tools":[{"type":"image\u005fgeneration"}]"#, true),
+            (r#""prompt":{"id":"pmpt_1"}"#, true),
+            (r#""tools":[{"type":"web_search"}]"#, false),
+            (r#""tools":[{"type":"function","name":"prompt"}]"#, false),
+        ] {
+            let body = format!(r#"{{"model":"m",{fields}}}"#);
+            let findings = Format::Responses.codec().findings(body.as_bytes());
+            assert_eq!(findings.may_make_images, may_make_images, "{fields}");
         }
     }
 

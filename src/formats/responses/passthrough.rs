@@ -8,7 +8,7 @@ use super::item_bytes;
 use super::kept_ids::find_kept_ids;
 use super::output_ids::{OutputIds, decode_item};
 use super::status::{OutputFlags, decode_finish};
-use super::usage::ReceivedUsage;
+use super::usage::{ReceivedUsage, decode_usage};
 use crate::formats::images_only::images_only;
 use crate::formats::reported_usage::ReportedUsage;
 use crate::formats::{
@@ -112,7 +112,7 @@ impl Passthrough for Responses {
         if response.output.is_none() {
             return Err(missing_content());
         }
-        observer.usage = response.usage.as_ref().map(ReceivedUsage::decode);
+        observer.usage = decode_usage(response.usage.as_ref(), response.tool_usage);
         note_finish(&response, observer);
         (observer.has_content, observer.ended) = (true, true);
         let created = response.created_at.map_or(0, |seconds| seconds as i64);
@@ -133,6 +133,7 @@ impl Passthrough for Responses {
         let event: PeekedResponsesEvent<'_> = decode_event_data(data)?;
         let number = event.sequence_number.unwrap_or(observer.next_event);
         observer.next_event = number.saturating_add(1);
+        let mut is_end = false;
         match event.kind.as_ref() {
             "response.created" | "response.queued" | "response.in_progress" => {}
             // These announce content that is still to come.
@@ -157,6 +158,7 @@ impl Passthrough for Responses {
                 observer.ended = true;
             }
             "response.completed" | "response.incomplete" => {
+                is_end = !observer.closed;
                 (observer.has_content, observer.ended, observer.closed) = (true, true, true);
             }
             _ => observer.has_content = true,
@@ -176,10 +178,11 @@ impl Passthrough for Responses {
         let Some(response) = event.response else {
             return Ok(Observation::default());
         };
-        if let Some(usage) = &response.usage {
-            observer.record_usage(ReportedUsage::of_whole(usage.decode()));
+        if let Some(usage) = decode_usage(response.usage.as_ref(), response.tool_usage) {
+            observer.record_usage(ReportedUsage::of_whole(usage));
         }
-        if observer.closed {
+        // What follows the end says nothing new.
+        if is_end {
             note_finish(&response, observer);
             response.output.unwrap_or_default().note_missing(observer);
         }
@@ -193,8 +196,8 @@ impl Passthrough for Responses {
     }
 
     fn reported_usage(&self, body: &[u8]) -> Option<Usage> {
-        let response: CountedResponse = decode_response_body(body).ok()?;
-        response.usage.as_ref().map(ReceivedUsage::decode)
+        let response: CountedResponse<'_> = decode_response_body(body).ok()?;
+        decode_usage(response.usage.as_ref(), response.tool_usage)
     }
 }
 
@@ -226,6 +229,7 @@ from_json! {
         "created_at" => created_at: Option<f64>,
         "model" => model: Option<RawJson<'a>>,
         "usage" => usage: Option<ReceivedUsage>,
+        "tool_usage" => tool_usage: Option<RawJson<'a>>,
         "output" => output: Option<OutputIds<'a>>,
         "error" => error: Option<Present>,
         "status" => status: Option<RawJson<'a>>,
@@ -266,8 +270,9 @@ from_json! {
 
 from_json! {
     /// A response of which only the counts are read.
-    struct CountedResponse {
+    struct CountedResponse<'a> {
         "usage" => usage: Option<ReceivedUsage>,
+        "tool_usage" => tool_usage: Option<RawJson<'a>>,
     }
 }
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::error;
 use super::output_items::OutputItem;
 use super::status::{FAILED, IN_PROGRESS, IncompleteDetails, OutputFlags, decode_finish};
-use super::usage::{ReceivedUsage, ResponsesUsage};
+use super::usage::{ReceivedUsage, ResponsesUsage, decode_usage};
 use crate::json::{Present, RawJson, decode_json, from_json};
 use crate::model::{ApiError, Finish, Json, Text, Usage};
 
@@ -20,6 +20,7 @@ from_json! {
         "error" => pub error: Option<Present>,
         "output" => pub output: Option<RawJson<'a>>,
         "usage" => usage: Option<ReceivedUsage>,
+        "tool_usage" => tool_usage: Option<RawJson<'a>>,
     }
 }
 
@@ -45,7 +46,7 @@ impl<'a> ReceivedResponse<'a> {
 
     /// The token counts, where the upstream sends them.
     pub(super) fn usage(&self) -> Option<Usage> {
-        self.usage.as_ref().map(ReceivedUsage::decode)
+        decode_usage(self.usage.as_ref(), self.tool_usage)
     }
 
     /// Decodes how the response ended; `data` is the upstream's JSON.

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::formats::token_count::TokenCount;
-use crate::json::from_json;
+use crate::json::{RawJson, decode_json, from_json};
 use crate::model::Usage;
 
 from_json! {
@@ -29,9 +29,55 @@ from_json! {
     }
 }
 
+from_json! {
+    /// What the upstream's own tools have used beside the model.
+    struct ReceivedToolUsage {
+        "image_gen" => image_generation: Option<ReceivedImageUsage>,
+    }
+}
+
+from_json! {
+    struct ReceivedImageUsage {
+        "input_tokens" => input_tokens: TokenCount,
+        "output_tokens" => output_tokens: TokenCount,
+        "input_tokens_details" => input_tokens_details: Option<ReceivedImageInput>,
+    }
+}
+
+from_json! {
+    struct ReceivedImageInput {
+        "image_tokens" => image_tokens: TokenCount,
+    }
+}
+
+impl ReceivedImageUsage {
+    /// Decodes the counts: all of the output is images.
+    fn decode(&self) -> Usage {
+        let input = self.input_tokens_details.as_ref();
+        Usage {
+            input: self.input_tokens.tokens(),
+            image_input: input.map_or(0, |details| details.image_tokens.tokens()),
+            output: self.output_tokens.tokens(),
+            image_output: self.output_tokens.tokens(),
+            ..Usage::default()
+        }
+    }
+}
+
+/// Decodes the counts of a response: `usage` has those of the model alone, without the upstream's tool for images.
+pub(super) fn decode_usage(
+    usage: Option<&ReceivedUsage>,
+    of_tools: Option<RawJson<'_>>,
+) -> Option<Usage> {
+    let usage = usage?.decode();
+    let of_tools = of_tools.and_then(|raw| decode_json::<ReceivedToolUsage>(raw.get()).ok());
+    let images = of_tools.and_then(|tools| tools.image_generation);
+    Some(images.map_or(usage, |images| usage.plus(images.decode())))
+}
+
 impl ReceivedUsage {
     /// Decodes the counts.
-    pub(super) fn decode(&self) -> Usage {
+    fn decode(&self) -> Usage {
         let input = self.input_tokens_details.as_ref();
         let output = self.output_tokens_details.as_ref();
         Usage {

@@ -124,7 +124,7 @@ impl Gateway {
             (_, Some(api_error)) => (api_error, FailureCause::Status),
             (Ok(()), None) => {
                 downstream::log_losses(ctx);
-                self.store_response(ctx);
+                self.store_response(ctx, end);
                 return Ok(());
             }
             (Err(api_error), None) if end && mode == ResponseMode::Stream => {
@@ -168,16 +168,18 @@ impl Gateway {
     }
 
     /// Stores a response that its client may continue from, once all of it is there.
-    fn store_response(&self, ctx: &mut RequestContext) {
+    fn store_response(&self, ctx: &mut RequestContext, end: bool) {
         let Some(mut translator) = ctx.response.translator.take() else {
             return;
         };
+        let observer = translator.observer();
+        let takes_ids = observer.ended && ctx.response.takes_ids(observer.item_ids_length(), end);
         let (conversations, scope) = (&self.runtime.conversations, ctx.conversation_scope());
         let store = self.conversation_store.as_deref();
         let conversation = &ctx.route.conversation;
         let attempt = ctx.route.current();
         conversation.store(conversations, store, scope, &mut translator, attempt);
-        if let Some(attempt) = attempt {
+        if let Some(attempt) = attempt.filter(|_| takes_ids) {
             let observer = translator.observer();
             conversation.note_kept_upstream(conversations, store, scope, attempt, observer);
         }

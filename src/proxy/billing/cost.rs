@@ -58,12 +58,20 @@ fn cost_of_attempt(ctx: &RequestContext) -> Option<RequestCost> {
         metered,
         cost: prices.map(|prices| {
             let audio = prices.audio_cost(recording.unwrap_or_default());
-            let cost = || prices.cost(&metered.usage, took) + audio;
+            let searches = prices.further_requests_cost(further_searches(ctx));
+            let cost = || prices.cost(&metered.usage, took) + audio + searches;
             reserved.unwrap_or_else(cost)
         }),
         audio_milliseconds: recording,
         milliseconds: prices.filter(Prices::charges_time).map(|_| took),
     })
+}
+
+/// How many searches more than one the upstream bills the ranking as.
+fn further_searches(ctx: &RequestContext) -> u64 {
+    let translator = ctx.response.translator.as_ref();
+    let searches = translator.map_or(0, |translator| translator.observer().searches);
+    searches.saturating_sub(1)
 }
 
 /// Tells whether the upstream has counted the tokens of the attempt under way.

@@ -1,4 +1,9 @@
-//! The most tokens of an image that the images API makes: it has no limit for them.
+//! The most tokens of the images that the images API or the tool of an upstream makes: neither has a limit for them.
+
+use super::max_input::ToolRounds;
+use crate::formats::RequestFindings;
+use crate::model::Format;
+use crate::runtime::Attempt;
 
 /// The tokens of an image where the request leaves its size to the model: no size that OpenAI's models take has more.
 const MAX_TOKENS: u64 = 24_576;
@@ -22,6 +27,25 @@ pub(in crate::proxy) fn max_image_tokens(pixels: Option<(u32, u32)>) -> u64 {
     let tokens = (PATCHES * rows * (2_000_000 + long * short)).div_ceil(4_000_000);
     let tokens = u64::try_from(tokens).unwrap_or(u64::MAX);
     tokens.saturating_add(PARTIAL_IMAGES).max(MIN_TOKENS)
+}
+
+/// Returns the most tokens of the images that an upstream of the responses format makes with its own tool, beside the limit of the
+/// output: one for each choice, but as many as the tool may be called where the request comes in that format.
+pub(super) fn max_tool_images(
+    findings: &RequestFindings,
+    choices: u64,
+    pixels: Option<(u32, u32)>,
+    attempt: &Attempt,
+    client: Format,
+) -> u64 {
+    if attempt.upstream.format != Format::Responses || !findings.may_make_images {
+        return 0;
+    }
+    let images = match client {
+        Format::Responses => ToolRounds::of(findings).at(Format::Responses, true),
+        _ => choices,
+    };
+    max_image_tokens(pixels).saturating_mul(images)
 }
 
 #[cfg(test)]

@@ -9,6 +9,9 @@ use crate::translate::BodyEstimate;
 /// The input of models that do not say how much they take: as much as the largest ones.
 const DEFAULT_INPUT_TOKENS: u64 = 1 << 20;
 
+/// The same of each input, where a request has several: models of embeddings and rankings take less.
+const DEFAULT_TOKENS_PER_INPUT: u64 = 1 << 17;
+
 /// The most input that an attempt may be billed for.
 #[derive(Clone, Copy)]
 pub(super) struct MaxInput {
@@ -40,7 +43,7 @@ impl ToolRounds {
     }
 
     /// Translation does not keep the limits of tools, and leaves behind what is not known.
-    fn at(self, upstream: Format, is_passthrough: bool) -> u64 {
+    pub(super) fn at(self, upstream: Format, is_passthrough: bool) -> u64 {
         let has_image_tool = upstream == Format::Responses && self.may_make_images;
         match (self.declared, is_passthrough) {
             (declared, true) if self.may_be_more => declared.max(DEFAULT_TOOL_ROUNDS),
@@ -69,7 +72,11 @@ pub(super) fn max_input(
     let tokens = match most {
         Some(most) if is_unseen => most.saturating_mul(readings),
         Some(most) => seen.min(most),
-        None if is_unseen => seen.saturating_mul(readings).max(DEFAULT_INPUT_TOKENS),
+        None if is_unseen => {
+            let of_inputs = estimate.inputs().saturating_mul(DEFAULT_TOKENS_PER_INPUT);
+            let seen = seen.saturating_mul(readings);
+            seen.max(of_inputs).max(DEFAULT_INPUT_TOKENS)
+        }
         None => seen,
     };
     MaxInput {

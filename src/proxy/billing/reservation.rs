@@ -2,11 +2,12 @@
 
 use jiff::Timestamp;
 
-use super::image_output::max_image_tokens;
+use super::image_output::{max_image_tokens, max_tool_images};
 use super::known_cost::check_known_cost;
 use super::max_input::{ToolRounds, explain_unseen, max_billed_input, max_input};
 use super::recording_time;
 use super::response_time::{longest_time, milliseconds};
+use super::searches::max_further_searches;
 use super::thinking_output::{explain_thinking, max_compaction, max_predicted, max_thinking};
 use crate::access::{self, Leases, PendingReservation, Reserve};
 use crate::formats::Operation;
@@ -57,6 +58,8 @@ pub(in crate::proxy) fn reserve(
     let extra_thinking = findings.extra_thinking;
     let thinking_of = |attempt: &Attempt| max_thinking(extra_thinking, attempt, client);
     let compacted_of = |attempt: &Attempt| max_compaction(findings.may_compact, attempt, client);
+    let images_of =
+        |attempt: &Attempt| max_tool_images(findings, limit.choices, limit.pixels, attempt, client);
     let highest_of = |attempt: &Attempt| {
         let prices = attempt.settings.prices?;
         let limit_of_text = limit
@@ -67,13 +70,16 @@ pub(in crate::proxy) fn reserve(
                 .saturating_add(thinking_of(attempt))
                 .saturating_add(max_predicted(findings.predicted_bytes, attempt, client))
                 .saturating_mul(limit.choices)
-                .saturating_add(compacted_of(attempt).unwrap_or_default()),
+                .saturating_add(compacted_of(attempt).unwrap_or_default())
+                .saturating_add(images_of(attempt)),
             false => 0,
         };
         let recording = recording_time::longest(request.operation, attempt);
         let tokens = max_billed_input(estimate, findings, limit.choices, attempt, client);
         let highest = prices.max_cost(tokens, output, milliseconds(longest_time(attempt)));
-        Some(highest + prices.audio_cost(recording))
+        let searches = max_further_searches(request.operation, estimate.inputs(), tokens);
+        let searches = prices.further_requests_cost(searches);
+        Some(highest + prices.audio_cost(recording) + searches)
     };
     let highest = attempts.iter().filter_map(highest_of).max();
     let highest = highest.unwrap_or_default();

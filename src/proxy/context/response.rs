@@ -24,6 +24,8 @@ pub(in crate::proxy) struct ResponseState {
     upstream_wait: Duration,
     sent: u64,
     last_sent: Instant,
+    /// How long the ids of the response were when they were last noted.
+    noted_ids: Option<usize>,
 }
 
 impl ResponseState {
@@ -40,6 +42,7 @@ impl ResponseState {
             upstream_wait: Duration::ZERO,
             sent: 0,
             last_sent: now,
+            noted_ids: None,
         }
     }
 
@@ -47,6 +50,19 @@ impl ResponseState {
     pub(in crate::proxy) fn reset(&mut self) {
         self.translator = None;
         self.error = None;
+        self.noted_ids = None;
+    }
+
+    /// Tells whether the ids of a response that has ended are to be noted: once, and again with the last chunk if there are more
+    /// by then. An upstream may send many chunks after its end.
+    pub(in crate::proxy) fn takes_ids(&mut self, length: usize, is_last: bool) -> bool {
+        let is_due = self
+            .noted_ids
+            .is_none_or(|noted| is_last && noted != length);
+        if is_due {
+            self.noted_ids = Some(length);
+        }
+        is_due
     }
 
     pub(super) fn set_error(&mut self, error: ApiError) {
@@ -145,5 +161,23 @@ impl ResponseState {
     pub(in crate::proxy) fn added(&self) -> Option<Duration> {
         let first_byte = self.first_byte.filter(|_| !self.upstream_wait.is_zero());
         first_byte.map(|first_byte| first_byte.saturating_sub(self.waited + self.upstream_wait))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ids_of_a_response_are_noted_once_and_at_its_end() {
+        let mut response = ResponseState::new(Instant::now());
+        assert!(response.takes_ids(10, false));
+        for length in [10, 20] {
+            assert!(!response.takes_ids(length, false), "{length}");
+        }
+        assert!(!response.takes_ids(10, true));
+        assert!(response.takes_ids(20, true));
+        response.reset();
+        assert!(response.takes_ids(0, false));
     }
 }

@@ -17,7 +17,8 @@ pub(super) struct OutputProgress {
 pub(super) struct ItemProgress {
     /// The id that it had when it was complete; empty before that.
     id: String,
-    parts: Vec<PartProgress>,
+    /// Those that have come, by their `content_index`: an item with a high index alone takes no room for the others.
+    parts: Vec<(u32, PartProgress)>,
     /// The part of reasoning that the last delta belonged to.
     pub reasoning_part: Option<(ReasoningField, u32)>,
     /// A call that has been announced.
@@ -49,19 +50,14 @@ pub(super) struct PartProgress {
 /// Far above what any response contains: an upstream's absurd index must not allocate memory.
 const MAX_INDEX: u32 = 4096;
 
-/// The element at an index, added where it is missing.
-fn at<T: Default>(list: &mut Vec<T>, index: u32) -> &mut T {
-    let index = index.min(MAX_INDEX) as usize;
-    if list.len() <= index {
-        list.resize_with(index + 1, T::default);
-    }
-    &mut list[index]
-}
-
 impl OutputProgress {
     /// The progress of the item at this index.
     pub(super) fn item(&mut self, index: u32) -> &mut ItemProgress {
-        at(&mut self.items, index)
+        let index = index.min(MAX_INDEX) as usize;
+        if self.items.len() <= index {
+            self.items.resize_with(index + 1, ItemProgress::default);
+        }
+        &mut self.items[index]
     }
 
     /// Notes that the item at this index is complete.
@@ -99,7 +95,13 @@ impl OutputProgress {
 impl ItemProgress {
     /// The progress of the part at this index.
     pub(super) fn part(&mut self, index: u32) -> &mut PartProgress {
-        at(&mut self.parts, index)
+        let index = index.min(MAX_INDEX);
+        let found = self.parts.binary_search_by_key(&index, |(at, _)| *at);
+        let at = found.unwrap_or_else(|at| {
+            self.parts.insert(at, (index, PartProgress::default()));
+            at
+        });
+        &mut self.parts[at].1
     }
 
     /// The rest of a complete text that no delta contained; empty where the deltas are no prefix of it.
@@ -140,5 +142,27 @@ impl PrefixHash {
         for byte in text.bytes() {
             self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_high_index_takes_no_room_for_those_before_it() {
+        let mut progress = OutputProgress::default();
+        for index in [4096, 3, 4095, u32::MAX] {
+            progress.item(1).part(index).add("ab");
+        }
+        let item = progress.item(1);
+        let parts: Vec<(u32, usize)> = item
+            .parts
+            .iter()
+            .map(|(at, part)| (*at, part.bytes))
+            .collect();
+        assert_eq!(parts, [(3, 2), (4095, 2), (4096, 4)]);
+        assert_eq!(item.missing(3, "abc"), "c");
+        assert_eq!(item.missing(4, "abc"), "abc");
     }
 }

@@ -1,0 +1,39 @@
+//! Rankings that an upstream bills as several searches: how many these may be.
+
+use crate::formats::{Operation, PassthroughEndpoint};
+
+/// The documents of one search, and the least bytes of one after which the next part counts as another: a token has a byte at
+/// least.
+const DOCUMENTS_PER_SEARCH: u64 = 100;
+const BYTES_PER_DOCUMENT: u64 = 500;
+
+/// The most searches beside the first that a request may be billed as, with so many inputs and tokens of input in all.
+pub(super) fn max_further_searches(operation: Operation, inputs: u64, tokens: u64) -> u64 {
+    if operation != Operation::Passthrough(PassthroughEndpoint::Rerank) {
+        return 0;
+    }
+    let documents = inputs.saturating_add(tokens / BYTES_PER_DOCUMENT);
+    documents.div_ceil(DOCUMENTS_PER_SEARCH).saturating_sub(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_rankings_may_be_several_searches() {
+        let rerank = Operation::Passthrough(PassthroughEndpoint::Rerank);
+        for (inputs, tokens, further) in [
+            (1, 100, 0),
+            (100, 400, 0),
+            (101, 400, 1),
+            (1000, 1, 9),
+            (100, 50_000, 1),
+        ] {
+            let found = max_further_searches(rerank, inputs, tokens);
+            assert_eq!(found, further, "{inputs} inputs, {tokens} tokens");
+        }
+        let other = Operation::Passthrough(PassthroughEndpoint::Moderations);
+        assert_eq!(max_further_searches(other, 1000, 1), 0);
+    }
+}
