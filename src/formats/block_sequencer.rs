@@ -33,6 +33,8 @@ struct ChoiceBlocks {
     open: Option<BlockKey>,
     /// The blocks that came while another was open, in their order.
     buffered: VecDeque<BufferedBlock>,
+    /// About how many bytes these take.
+    held: usize,
     /// How many buffered blocks were sent.
     sent: usize,
     /// The last buffered block of a key that is not complete, counted with those that were sent.
@@ -90,8 +92,15 @@ impl BlockSequencer {
         if state.open == Some(key) {
             out(Event::Delta { choice, delta });
         } else if let Some(buffered) = state.incomplete(key) {
+            let size = delta.size();
             buffered.deltas.push(delta.into_owned());
+            state.held += size;
         }
+    }
+
+    /// About how many bytes are buffered until the open blocks are closed.
+    pub(in crate::formats) fn held(&self) -> usize {
+        self.choices.iter().map(|choice| choice.held).sum()
     }
 
     /// Closes a block.
@@ -116,6 +125,7 @@ impl BlockSequencer {
         {
             // The block after a text has ended it.
             buffered.complete |= !buffered.key.ends_explicitly() && !state.buffered.is_empty();
+            state.held = state.held.saturating_sub(buffered.size());
             state.open = buffered.send(choice, out);
         }
     }
@@ -155,6 +165,7 @@ impl ChoiceBlocks {
         if !is_known || self.incomplete(key).is_none() {
             let at = self.sent + self.buffered.len();
             self.incomplete.insert(key, at);
+            self.held += size_of::<BufferedBlock>();
             self.buffered.push_back(BufferedBlock {
                 key,
                 block: block().into_owned(),
@@ -163,7 +174,9 @@ impl ChoiceBlocks {
             });
         }
         if let (Some(buffered), Some(delta)) = (self.incomplete(key), delta) {
+            let size = delta.size();
             buffered.deltas.push(delta.into_owned());
+            self.held += size;
         }
     }
 
@@ -183,6 +196,10 @@ impl ChoiceBlocks {
 }
 
 impl BufferedBlock {
+    fn size(&self) -> usize {
+        size_of::<BufferedBlock>() + self.deltas.iter().map(Delta::size).sum::<usize>()
+    }
+
     /// Sends the events of the block, which stays open if more may come.
     fn send(self, choice: u32, out: &mut dyn FnMut(Event<'_>)) -> Option<BlockKey> {
         let block = self.block;
@@ -229,7 +246,10 @@ mod tests {
         blocks.push(0, BlockKey::Call(1), || call("y"), arguments("2"), &mut out);
         blocks.push(0, BlockKey::Call(0), || call("x"), arguments("3"), &mut out);
         blocks.push(0, BlockKey::Call(1), || call("y"), arguments("4"), &mut out);
+        let held = blocks.held();
+        assert!(held > 2 * size_of::<Delta>(), "{held}");
         blocks.finish(0, &mut out);
+        assert_eq!(blocks.held(), 0);
         let order: Vec<_> = seen
             .iter()
             .filter_map(|event| event.split('"').nth(1).map(str::to_owned))

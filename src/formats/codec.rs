@@ -312,6 +312,10 @@ pub trait StreamDecoder: Send + Sync {
     fn take_losses(&mut self) -> Losses {
         Losses::default()
     }
+    /// About how many bytes it holds until they can be sent.
+    fn held(&self) -> usize {
+        0
+    }
     /// Ends the stream after its last byte. `Err`: the stream was not complete.
     fn finish(&mut self, out: &mut dyn FnMut(Event<'_>)) -> Result<(), ApiError>;
 }

@@ -59,6 +59,27 @@ pub enum Delta<'a> {
     Logprob(Logprob<'a>),
 }
 
+impl Delta<'_> {
+    /// About how many bytes it takes in memory.
+    pub fn size(&self) -> usize {
+        let texts = match self {
+            Delta::Text(text) | Delta::Arguments(text) => text.len(),
+            Delta::Signature(signature) => signature.data.len(),
+            Delta::Citation(citation) => {
+                citation.url.len() + citation.title.as_ref().map_or(0, |title| title.len())
+            }
+            Delta::Logprob(logprob) => {
+                let top = logprob
+                    .top
+                    .iter()
+                    .map(|(token, _)| token.len() + size_of::<Delta>());
+                logprob.token.len() + top.sum::<usize>()
+            }
+        };
+        texts + size_of::<Delta>()
+    }
+}
+
 impl Response<'_> {
     /// The events of a stream with this response, each block in one delta.
     pub fn unfold(&self, out: &mut dyn FnMut(Event<'_>)) {

@@ -65,7 +65,7 @@ impl StreamTranslator {
     }
 
     pub(super) fn buffered(&self) -> usize {
-        self.frames.buffered()
+        self.frames.buffered() + self.decoder.held()
     }
 
     /// Translates one chunk of the upstream's stream.
@@ -105,7 +105,7 @@ impl StreamTranslator {
         *out = (!bytes.is_empty()).then_some(bytes);
         match api_error {
             Some(api_error) => Err(api_error),
-            None if self.frames.buffered() + self.names.buffered_bytes() > limit => {
+            None if self.buffered() + self.names.buffered_bytes() > limit => {
                 Err(chunk_too_large(limit, observer))
             }
             None => Ok(()),

@@ -78,6 +78,10 @@ impl StreamDecoder for ChatStreamDecoder {
         Ok(())
     }
 
+    fn held(&self) -> usize {
+        self.blocks.held()
+    }
+
     fn take_usage_report(&mut self) -> Option<ReportedUsage> {
         self.reported.take()
     }

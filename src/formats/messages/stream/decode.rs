@@ -112,6 +112,10 @@ impl StreamDecoder for MessagesStreamDecoder {
         Ok(())
     }
 
+    fn held(&self) -> usize {
+        self.blocks.held()
+    }
+
     fn take_usage_report(&mut self) -> Option<ReportedUsage> {
         self.reported.take()
     }

@@ -22,6 +22,9 @@ use crate::model::{
     ApiError, Block, Delta, Event, Finish, Losses, Media, Signature, Text, ToolKind, Usage,
 };
 
+/// Far more than any upstream takes for `candidateCount`.
+const MAX_CANDIDATES: u32 = 128;
+
 /// Decodes the stream of an upstream into events.
 #[derive(Default)]
 pub(in crate::formats::native) struct NativeStreamDecoder {
@@ -62,6 +65,11 @@ impl StreamDecoder for NativeStreamDecoder {
         }
         for candidate in chunk.candidates.iter_mut().flatten() {
             let choice = candidate.index();
+            if choice >= MAX_CANDIDATES {
+                return Err(ApiError::bad_gateway(format!(
+                    "the upstream's candidate {choice} is over the limit of {MAX_CANDIDATES} candidates"
+                )));
+            }
             let decoder = self.candidates.entry(choice).or_default();
             let out = &mut ChoiceEvents { choice, out };
             decoder.decode_candidate(candidate, &mut self.citation_budget, out);

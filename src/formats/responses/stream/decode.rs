@@ -81,6 +81,10 @@ impl StreamDecoder for ResponsesStreamDecoder {
         Ok(())
     }
 
+    fn held(&self) -> usize {
+        self.blocks.held()
+    }
+
     fn take_usage_report(&mut self) -> Option<ReportedUsage> {
         self.reported.take()
     }
