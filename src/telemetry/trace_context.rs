@@ -51,7 +51,8 @@ impl TraceContext {
 
     /// Begins a trace, which is not sampled yet.
     pub fn new() -> TraceContext {
-        let mut trace_id: TraceId = rand::rng().random();
+        // An array would be drawn byte by byte, each from a number of its own.
+        let mut trace_id: TraceId = rand::rng().random::<u128>().to_be_bytes();
         // All zeros are no id.
         trace_id[0] |= u8::from(trace_id == [0; 16]);
         TraceContext {
@@ -85,11 +86,21 @@ pub fn new_span_id() -> SpanId {
     id.max(1).to_be_bytes()
 }
 
-fn write_hex(bytes: &[u8], out: &mut [u8]) {
+/// The two digits of every byte.
+const HEX_PAIRS: [[u8; 2]; 256] = {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut pairs = [[0; 2]; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        pairs[byte] = [DIGITS[byte >> 4], DIGITS[byte & 15]];
+        byte += 1;
+    }
+    pairs
+};
+
+fn write_hex(bytes: &[u8], out: &mut [u8]) {
     for (byte, pair) in bytes.iter().zip(out.chunks_exact_mut(2)) {
-        pair[0] = DIGITS[usize::from(byte >> 4)];
-        pair[1] = DIGITS[usize::from(byte & 15)];
+        pair.copy_from_slice(&HEX_PAIRS[usize::from(*byte)]);
     }
 }
 

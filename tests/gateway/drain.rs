@@ -48,7 +48,7 @@ async fn until_draining(gateway: &Gateway) {
     .await;
 }
 
-async fn until_refused(gateway: &Gateway) {
+pub async fn until_refused(gateway: &Gateway) {
     wait_for("new connections are refused", async || {
         let error = TcpStream::connect(gateway.address).await.err()?;
         (error.kind() == ErrorKind::ConnectionRefused).then_some(())

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::tasks::{get, hand_in, send, until};
 use super::{ImageGateway, PIXEL, header};
+use crate::drain::until_refused;
 
 struct Replicas {
     mock: Mock,
@@ -99,6 +100,7 @@ async fn a_draining_process_finishes_running_tasks_and_keeps_queued_ones() {
     replicas.mock.until_seen("runs", "waiting", 1).await;
     let waiting = send_request(&first, "art", "mock:name=waits").await;
     first.process.signal("TERM");
+    until_refused(&first).await;
     replicas.mock.signal("go", 1).await;
     assert_eq!(first.process.wait().code(), Some(0));
     assert_eq!(replicas.mock.seen("waits", "started").await, 0);
