@@ -292,7 +292,11 @@ async fn connections_without_a_right_key_make_room_for_others() {
         for _ in 0..3 {
             silent.push(connect(gateway.address).await);
         }
-        assert_eq!(status(&gateway).await, Some(200), "{limit}");
+        // They may be accepted after the one that asks, and end it before its header has come.
+        wait_until("there is room", async || {
+            status(&gateway).await == Some(200)
+        })
+        .await;
     }
 }
 
