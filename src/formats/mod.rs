@@ -92,6 +92,7 @@ pub use request_options::{
     AsyncOption, EmbedMethod, Framing, ModelField, Operation, OutputLimit, PassthroughEndpoint,
     RequestHead, ResponseOptions, RoutingFields, UpstreamTarget,
 };
+use response_observer::check_choice;
 pub use response_observer::{InterruptedStream, Observation, ResponseObserver};
 pub use settings::SettingRule;
 pub use text_tokens::estimate_json_tokens;

@@ -9,6 +9,19 @@ use super::reported_usage::{CountedOutput, ReportedUsage};
 use crate::json::RawJson;
 use crate::model::{ApiError, Finish, Usage, truncated};
 
+/// The most choices that a stream may have: the largest `n` of the API reference, and far more than others take.
+const MAX_CHOICES: u32 = u128::BITS;
+
+/// Refuses a stream with more choices than the gateway keeps the state of.
+pub(super) fn check_choice(index: u32) -> Result<(), ApiError> {
+    if index < MAX_CHOICES {
+        return Ok(());
+    }
+    Err(ApiError::bad_gateway(format!(
+        "the upstream's choice {index} is over the limit of {MAX_CHOICES} choices"
+    )))
+}
+
 /// What is known of a response so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ResponseObserver {
@@ -227,23 +240,28 @@ impl ResponseObserver {
 
     /// Tells whether a choice has not ended yet.
     pub(super) fn is_open(&self, index: u32) -> bool {
-        self.completed & (1u128 << index.min(127)) == 0
+        self.completed & choice_bit(index) == 0
     }
 
     /// Notes that nothing more comes of a choice.
     pub fn complete_choice(&mut self, index: u32) {
-        self.completed |= 1u128 << index.min(127);
+        self.completed |= choice_bit(index);
     }
 
     /// Observes an event of a choice. A stream has ended when every choice that appeared has.
     pub(super) fn observe_choice(&mut self, index: u32, complete: bool) {
-        self.appeared |= 1u128 << index.min(127);
+        self.appeared |= choice_bit(index);
         if complete {
             self.complete_choice(index);
             self.has_content = true;
         }
         self.ended = self.appeared == self.completed;
     }
+}
+
+/// A response that passes through may have more choices than there are bits: the last bit stands for all of these.
+fn choice_bit(index: u32) -> u128 {
+    1 << index.min(MAX_CHOICES - 1)
 }
 
 #[cfg(test)]

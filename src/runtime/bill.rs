@@ -2,6 +2,7 @@
 
 use super::prices::{BillLine, PriceUnit, Prices};
 use crate::config::Pricing;
+use crate::formats::PassthroughEndpoint;
 use crate::model::{Money, UsageRecord};
 
 /// The bill of a request. Its lines, with what is added and without what is taken off, are its cost.
@@ -25,8 +26,9 @@ impl Bill {
         let request = lines
             .iter_mut()
             .find(|line| line.unit == PriceUnit::Request);
-        if let Some(line) = request {
-            // An upstream may bill one request as several, such as a long ranking.
+        let is_ranking = record.format == PassthroughEndpoint::Rerank.label();
+        if let Some(line) = request.filter(|_| is_ranking) {
+            // An upstream may bill a long ranking as several requests.
             let further = record.cost.saturating_sub(sum);
             let further = further.whole_times(line.price).unwrap_or_default();
             line.count = line.count.saturating_add(further);
@@ -47,8 +49,15 @@ mod tests {
     use crate::model::{Usage, UsageDetails};
 
     #[test]
-    fn a_request_that_is_billed_as_several_is_one_line() {
-        for (cost, count, added) in [("2", 1, "0"), ("6", 3, "0"), ("7", 1, "5"), ("1", 1, "0")] {
+    fn a_ranking_that_is_billed_as_several_requests_is_one_line() {
+        for (format, cost, count, added) in [
+            ("rerank", "2", 1, "0"),
+            ("rerank", "6", 3, "0"),
+            ("rerank", "7", 1, "5"),
+            ("rerank", "1", 1, "0"),
+            // A response that cannot be read costs what was reserved.
+            ("chat", "6", 1, "4"),
+        ] {
             let record = UsageRecord {
                 id: "r".into(),
                 at: 0,
@@ -56,7 +65,7 @@ mod tests {
                 key: "k".into(),
                 model: "m".into(),
                 upstream: "u".into(),
-                format: "rerank".into(),
+                format: format.into(),
                 stream: false,
                 status: 200,
                 usage: Usage::default(),
@@ -75,7 +84,7 @@ mod tests {
             assert_eq!(
                 (line.count, bill.added.to_string().as_str()),
                 (count, added),
-                "{cost}"
+                "{format} {cost}"
             );
         }
     }

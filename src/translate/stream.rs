@@ -250,9 +250,8 @@ mod tests {
     use crate::formats::Framing;
     use crate::model::TranslationState;
 
-    #[test]
-    fn the_usage_of_an_error_event_is_counted() {
-        let options = ResponseOptions {
+    fn options() -> ResponseOptions {
+        ResponseOptions {
             model: "m".to_owned(),
             stream: true,
             framing: Framing::Sse,
@@ -260,7 +259,52 @@ mod tests {
             request_id: "req_1".to_owned(),
             created_at: 1,
             translation_state: TranslationState::default(),
+        }
+    }
+
+    #[test]
+    fn what_a_stream_may_hold_is_limited() {
+        let text = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}\n\n";
+        let call = |at: u32, arguments: &str| {
+            let function = format!(r#"{{"name":"f","arguments":"{arguments}"}}"#);
+            let call = format!(r#"{{"index":{at},"id":"c{at}","function":{function}}}"#);
+            format!(
+                "data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"tool_calls\":[{call}]}}}}]}}\n\n"
+            )
         };
+        let two_calls = |length| call(0, "1") + &call(1, &"2".repeat(length));
+        let choice =
+            |at: u32| format!("data: {{\"choices\":[{{\"index\":{at},\"delta\":{{}}}}]}}\n\n");
+        let candidate = |at: u32| format!("data: {{\"candidates\":[{{\"index\":{at}}}]}}\n\n");
+        let too_large = Some("is larger than 4000 bytes (`server.body_limit`)");
+        let too_many = Some("the upstream's choice 128 is over the limit of 128 choices");
+        for (from, bytes, fault) in [
+            (Format::Chat, text.repeat(10), None),
+            (Format::Chat, text.repeat(100), too_large),
+            (Format::Chat, two_calls(1000), None),
+            // The second call waits for the end of the first.
+            (Format::Chat, two_calls(5000), too_large),
+            (Format::Chat, choice(127), None),
+            (Format::Chat, choice(128), too_many),
+            (Format::Native, candidate(127), None),
+            (Format::Native, candidate(128), too_many),
+        ] {
+            let mut translator = StreamTranslator::new(from, Format::Messages, &options());
+            let mut observer = ResponseObserver::default();
+            let chunk = bytes.as_bytes();
+            let translated =
+                translator.translate_chunk(chunk, false, 4000, &mut observer, &mut None);
+            let message =
+                translated.map_or_else(|api_error| api_error.message.clone(), |()| "".into());
+            let is_expected = fault.map_or(message.is_empty(), |fault| message.contains(fault));
+            let length = chunk.len();
+            assert!(is_expected, "{from:?} {length}: {message}");
+            assert_eq!(observer.is_unread, fault.is_some(), "{from:?} {length}");
+        }
+    }
+
+    #[test]
+    fn the_usage_of_an_error_event_is_counted() {
         let failed = r#"{"type":"response.failed","response":{"id":"resp_1","status":"failed",
             "error":{"code":"server_error","message":"Gone."},"usage":{"input_tokens":5,
             "output_tokens":2,"total_tokens":7}}}"#;
@@ -268,7 +312,7 @@ mod tests {
             r#"{"error":{"message":"Gone."},"usage":{"prompt_tokens":5,"completion_tokens":2}}"#;
         for (from, data) in [(Format::Responses, failed), (Format::Chat, error)] {
             let data = data.replace('\n', "");
-            let mut translator = StreamTranslator::new(from, Format::Messages, &options);
+            let mut translator = StreamTranslator::new(from, Format::Messages, &options());
             let mut observer = ResponseObserver::default();
             let bytes = format!("data: {data}\n\n");
             let translated =
@@ -288,17 +332,8 @@ mod tests {
             chunk(r#""delta":{"content":"\ude00"}"#),
             chunk(r#""delta":{},"finish_reason":"stop""#),
         ];
-        let options = ResponseOptions {
-            model: "m".to_owned(),
-            stream: true,
-            framing: Framing::Sse,
-            include_usage: false,
-            request_id: "req_1".to_owned(),
-            created_at: 1,
-            translation_state: TranslationState::default(),
-        };
         let bytes = bytes.concat();
-        let sent = stream(Format::Chat, Format::Messages, bytes.as_bytes(), &options);
+        let sent = stream(Format::Chat, Format::Messages, bytes.as_bytes(), &options());
         let sent = String::from_utf8_lossy(&sent);
         assert!(
             sent.contains("😀") && sent.contains("message_stop"),

@@ -81,7 +81,7 @@ pub(super) fn incomplete_stream() -> ApiError {
 pub(super) fn chunk_too_large(limit: usize, observer: &mut ResponseObserver) -> ApiError {
     observer.is_unread = true;
     ApiError::bad_gateway(format!(
-        "an event, a chunk or a body of the upstream's response is larger than {limit} bytes"
+        "an event, a chunk or a body of the upstream's response is larger than {limit} bytes (`server.body_limit`)"
     ))
 }
 

@@ -111,8 +111,8 @@ impl InputInspection for Responses {
         let findings = RequestFindings::of(body, &FIELDS, USUAL_VALUES);
         let mut findings = findings.with_tool_rounds(body, tool_rounds);
         if findings.tool_rounds > 0 {
-            // Which tools a stored prompt has is not known.
-            findings.may_make_images = may_have_word(body, &["image_generation", "prompt"]);
+            findings.may_make_images =
+                may_have_word(body, &["image_generation"]) || has_stored_prompt(body);
         }
         if !findings.has_only_text {
             findings.may_compact = may_compact(str::from_utf8(body).unwrap_or_default());
@@ -123,6 +123,18 @@ impl InputInspection for Responses {
         }
         findings
     }
+}
+
+from_json! {
+    struct StoredPrompt {
+        "prompt" => prompt: Option<Present>,
+    }
+}
+
+/// Tells whether a request refers to a prompt of the upstream, whose tools are not known, or cannot be read.
+fn has_stored_prompt(body: &[u8]) -> bool {
+    let request = str::from_utf8(body).map(decode_json::<StoredPrompt>);
+    !matches!(request, Ok(Ok(StoredPrompt { prompt: None })))
 }
 
 from_json! {
@@ -219,7 +231,15 @@ mod tests {
             (r#""tools":[{"type":"image\u005fgeneration"}]"#, true),
             (r#""prompt":{"id":"pmpt_1"}"#, true),
             (r#""tools":[{"type":"web_search"}]"#, false),
-            (r#""tools":[{"type":"function","name":"prompt"}]"#, false),
+            (r#""tools":[{"type":"web_search"}],"prompt":null"#, false),
+            (
+                r#""tools":[{"type":"web_search"}],"pr\u006fmpt":{"id":"pmpt_1"}"#,
+                true,
+            ),
+            (
+                r#""tools":[{"type":"web_search","description":"a prompt"}]"#,
+                false,
+            ),
         ] {
             let body = format!(r#"{{"model":"m",{fields}}}"#);
             let findings = Format::Responses.codec().findings(body.as_bytes());

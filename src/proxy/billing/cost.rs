@@ -4,6 +4,7 @@ use super::max_input::{ToolRounds, max_input};
 use super::recording_time;
 use super::reservation::max_output;
 use super::response_time::{billed_time, milliseconds};
+use super::searches::further_searches;
 use crate::model::{Money, Usage};
 use crate::proxy::context::{RequestContext, RequestCost};
 use crate::proxy::large_body;
@@ -65,13 +66,6 @@ fn cost_of_attempt(ctx: &RequestContext) -> Option<RequestCost> {
         audio_milliseconds: recording,
         milliseconds: prices.filter(Prices::charges_time).map(|_| took),
     })
-}
-
-/// How many searches more than one the upstream bills the ranking as.
-fn further_searches(ctx: &RequestContext) -> u64 {
-    let translator = ctx.response.translator.as_ref();
-    let searches = translator.map_or(0, |translator| translator.observer().searches);
-    searches.saturating_sub(1)
 }
 
 /// Tells whether the upstream has counted the tokens of the attempt under way.

@@ -1,11 +1,19 @@
-//! Rankings that an upstream bills as several searches: how many these may be.
+//! Rankings that an upstream bills as several searches: how many these are and may be.
 
 use crate::formats::{Operation, PassthroughEndpoint};
+use crate::proxy::context::RequestContext;
 
 /// The documents of one search, and the least bytes of one after which the next part counts as another: a token has a byte at
 /// least.
 const DOCUMENTS_PER_SEARCH: u64 = 100;
 const BYTES_PER_DOCUMENT: u64 = 500;
+
+/// How many searches more than one the upstream bills the ranking as.
+pub(super) fn further_searches(ctx: &RequestContext) -> u64 {
+    let translator = ctx.response.translator.as_ref();
+    let searches = translator.map_or(0, |translator| translator.observer().searches);
+    searches.saturating_sub(1)
+}
 
 /// The most searches beside the first that a request may be billed as, with so many inputs and tokens of input in all.
 pub(super) fn max_further_searches(operation: Operation, inputs: u64, tokens: u64) -> u64 {

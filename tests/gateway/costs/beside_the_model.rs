@@ -87,6 +87,11 @@ async fn a_long_ranking_costs_as_many_searches_as_the_upstream_bills() {
         let response = ask(&gateway, KEY, "/v1/rerank", &body(3)).await;
         assert_eq!(response.header("x-omniglot-cost"), cost, "{meta}");
     }
+    // A price of tokens counts these, also where searches are reported beside them.
+    let by_tokens = "model_type: rerank, pricing: {input: 1000}";
+    let gateway = start("chat", &ranking(two.clone()), by_tokens);
+    let response = ask(&gateway, KEY, "/v1/rerank", &body(3)).await;
+    assert_eq!(response.header("x-omniglot-cost"), "0.007");
     // Up to 100 documents are one search, and the cap is 3.
     for (documents, is_refused) in [(250, false), (310, true)] {
         let gateway = start("chat", &ranking(two.clone()), model);

@@ -7,7 +7,7 @@ use crate::formats::chat::completion::{Completion, CompletionChoice};
 use crate::formats::chat::finish_reason::ChoiceSummary;
 use crate::formats::chat::fragment::ChatFragment;
 use crate::formats::chat::output_media::STREAMED_AUDIO_TYPE;
-use crate::formats::{ReportedUsage, StreamDecoder, decode_event_data};
+use crate::formats::{ReportedUsage, StreamDecoder, check_choice, decode_event_data};
 use crate::model::{ApiError, Block, Delta, Event, ToolKind, Usage};
 
 /// Takes the decoded events.
@@ -107,12 +107,8 @@ impl ChatStreamDecoder {
         out: EventSink<'_>,
     ) -> Result<(), ApiError> {
         let number = choice.index.unwrap_or(0);
+        check_choice(number)?;
         let at = number as usize;
-        if at >= MAX_CHOICES {
-            return Err(ApiError::bad_gateway(format!(
-                "the upstream's choice index {number} is over the limit of {MAX_CHOICES} choices"
-            )));
-        }
         if self.choices.len() <= at {
             self.choices.resize_with(at + 1, DecodedChoice::default);
         }
@@ -175,9 +171,6 @@ impl ChatStreamDecoder {
         Ok(())
     }
 }
-
-/// The largest `n` of the API reference.
-const MAX_CHOICES: usize = 128;
 
 /// Decodes the fragments of one choice into events.
 struct ChoiceDecoder<'w, 'o> {

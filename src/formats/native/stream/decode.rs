@@ -17,13 +17,10 @@ use crate::formats::native::known_citations::{CitationBudget, KnownCitations};
 use crate::formats::native::response::NativeUpstreamResponse;
 use crate::formats::native::response_calls::UpstreamFunctionCall;
 use crate::formats::native::response_parts::UpstreamPayload;
-use crate::formats::{ErrorCodec, ReportedUsage, StreamDecoder, decode_event_data};
+use crate::formats::{ErrorCodec, ReportedUsage, StreamDecoder, check_choice, decode_event_data};
 use crate::model::{
     ApiError, Block, Delta, Event, Finish, Losses, Media, Signature, Text, ToolKind, Usage,
 };
-
-/// Far more than any upstream takes for `candidateCount`.
-const MAX_CANDIDATES: u32 = 128;
 
 /// Decodes the stream of an upstream into events.
 #[derive(Default)]
@@ -65,11 +62,7 @@ impl StreamDecoder for NativeStreamDecoder {
         }
         for candidate in chunk.candidates.iter_mut().flatten() {
             let choice = candidate.index();
-            if choice >= MAX_CANDIDATES {
-                return Err(ApiError::bad_gateway(format!(
-                    "the upstream's candidate {choice} is over the limit of {MAX_CANDIDATES} candidates"
-                )));
-            }
+            check_choice(choice)?;
             let decoder = self.candidates.entry(choice).or_default();
             let out = &mut ChoiceEvents { choice, out };
             decoder.decode_candidate(candidate, &mut self.citation_budget, out);
