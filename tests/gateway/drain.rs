@@ -284,7 +284,7 @@ async fn an_interrupt_drains_and_a_second_one_leaves_at_once() {
 async fn signals_without_a_meaning_do_not_kill() {
     let mock = Mock::start();
     let mut gateway = patient(&mock);
-    for signal in ["USR1", "USR2"] {
+    for signal in ["USR1", "PIPE"] {
         gateway.process.signal(signal);
         let listed = new_client().get(gateway.url("/v1/models")).bearer_auth(KEY);
         assert_eq!(listed.send().await.expect("an answer").status(), 200);
