@@ -1,5 +1,6 @@
 //! Finds the entry of `models` that serves a name: by its id, by an alias, or by the `*` in its id.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher as _, Hasher as _};
 
@@ -15,6 +16,8 @@ pub struct ModelNames {
     /// The hashes of the same names, whose other spellings some upstreams do not tell apart.
     spellings: HashSet<u64, RandomState>,
     patterns: PatternIndex,
+    /// The same in one spelling.
+    folded_patterns: PatternIndex,
 }
 
 /// The entry that serves a name.
@@ -45,7 +48,12 @@ impl ModelNames {
     /// Adds a name of an entry, unless another has it already.
     pub fn insert(&mut self, name: &str, number: usize) {
         match NamePattern::parse(name) {
-            Some(pattern) => self.patterns.insert(&pattern, number),
+            Some(pattern) => {
+                self.patterns.insert(&pattern, number);
+                if let Some(folded) = NamePattern::parse(&fold(name)) {
+                    self.folded_patterns.insert(&folded, number);
+                }
+            }
             None => {
                 self.exact.entry(name.to_owned()).or_insert(number);
                 let spelling = spelling_hash(self.spellings.hasher(), name);
@@ -68,12 +76,18 @@ impl ModelNames {
         })
     }
 
-    /// Finds the entry whose id matches a name with the longest literal text. Another spelling of an id matches none: it would be
-    /// the same model at other prices.
+    /// Finds the entry whose id matches a name with the longest literal text. Another spelling of an id matches none, nor does one
+    /// of a name that an id with more literal text would match: it would be the same model at other prices.
     pub fn find_pattern<'n>(&self, name: &'n str) -> Option<ModelMatch<'n>> {
         let (number, matched) = self.patterns.find(name)?;
         let spelling = spelling_hash(self.spellings.hasher(), name);
         if self.spellings.contains(&spelling) {
+            return None;
+        }
+        let literal = name.len() - matched.len();
+        let folded = fold(name);
+        let closer = self.folded_patterns.find(&folded);
+        if closer.is_some_and(|(_, matched)| folded.len() - matched.len() > literal) {
             return None;
         }
         Some(ModelMatch {
@@ -81,6 +95,17 @@ impl ModelNames {
             matched: Some(matched),
         })
     }
+}
+
+/// A name in the spelling that stands for all others.
+fn fold(name: &str) -> Cow<'_, str> {
+    let has_other_case = name.bytes().any(|byte| byte.is_ascii_uppercase());
+    if !has_other_case && name.split('/').all(|part| !part.is_empty()) {
+        return name.into();
+    }
+    let parts = name.split('/').filter(|part| !part.is_empty());
+    let parts: Vec<String> = parts.map(str::to_ascii_lowercase).collect();
+    parts.join("/").into()
 }
 
 /// The hash of a name without what some upstreams do not tell apart: case, and slashes beyond those between its parts.

@@ -41,6 +41,8 @@ pub struct RequestFindings {
     pub may_start_tools: bool,
     /// It may ask for images, for which an upstream may have a tool of its own.
     pub may_make_images: bool,
+    /// How many images one call of that tool may make; 0 stands for one.
+    pub images_per_call: u64,
     /// The error for a setting that parsers may read in two ways.
     pub(super) refused: Option<ApiError>,
 }
@@ -81,6 +83,7 @@ impl RequestFindings {
             has_unknown_setting: scan.has_unknown_setting,
             may_start_tools: scan.may_start_tools,
             may_make_images: false,
+            images_per_call: 0,
             refused: scan.refused,
         }
     }

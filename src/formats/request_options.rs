@@ -201,6 +201,8 @@ pub struct RequestHead<'a> {
     pub keeps: bool,
     /// The longest output to ask for where the client sets no limit: no more has been reserved.
     pub reserved_output: Option<u64>,
+    /// The most images that the upstream's own tool may make: no more have been reserved.
+    pub image_limit: Option<u64>,
     /// Finds signatures for clients that do not send them back.
     pub recall: Option<&'a dyn SignatureLookup>,
 }

@@ -248,6 +248,11 @@ impl ResponseObserver {
         self.completed |= choice_bit(index);
     }
 
+    /// Tells whether the end is known by the choices alone: all that have come are complete, but another one may be missing.
+    pub const fn has_ended_by_choices(&self) -> bool {
+        self.ended && !self.closed && self.appeared != 0 && self.api_error.is_none()
+    }
+
     /// Observes an event of a choice. A stream has ended when every choice that appeared has.
     pub(super) fn observe_choice(&mut self, index: u32, complete: bool) {
         self.appeared |= choice_bit(index);

@@ -101,13 +101,16 @@ pub(super) fn count_unknown_inputs(
     fields: &FieldIndex,
     may_hold: fn(&str) -> bool,
 ) -> u64 {
-    let mut count = 0;
+    let mut count: u64 = 0;
     let mut reader = JsonReader::new(str::from_utf8(body).unwrap_or_default());
     let _ = reader.object(|reader, key| {
         if fields.knows_top(key) || !may_hold(key) {
             return reader.skip();
         }
-        count += count_items(reader)?;
+        match reader.peek() {
+            Some(b'{') => count_texts(reader, &mut count)?,
+            _ => count += count_items(reader)?,
+        }
         Ok(())
     });
     count
@@ -203,6 +206,7 @@ mod tests {
             (r#""input":["a","b"],"dimensions":3"#, 2),
             (r#""input":"a","texts":["b","c"]"#, 3),
             (r#""input":"a","more":{"texts":["b",["c","d"]]}"#, 4),
+            (r#""input":"a","texts":{"a":"b","c":"d"}"#, 3),
             (r#""input":"a","input_type":"query","truncate":true"#, 1),
             (r#""input":"a","embedding_types":["float","int8"]"#, 1),
             (r#""input":[["a","b"]]"#, 2),

@@ -145,16 +145,18 @@ const FEWER_ITEMS: &str = "at most 250000 items in an array";
 const MAX_FEW_ITEMS: usize = 10_000;
 const FEW_ITEMS: &str = "at most 10000 items in this array";
 
-/// How many times its length the items of all arrays in a text may take, and what of that is of no account: items of two
-/// bytes may be decoded to some hundred.
-const MAX_ITEM_TIMES: usize = 32;
+/// How many times its length the items of all arrays in a text may take, how much in all, and what of that is of no account: items
+/// of two bytes may be decoded to some hundred.
+const MAX_ITEM_TIMES: usize = 16;
+const MAX_ITEM_BYTES: usize = 256 << 20;
 const SMALL_ITEMS: usize = 8 << 20;
 
 /// Counts one more item, which takes so many bytes.
 #[inline]
 fn count_item(reader: &mut JsonReader<'_>, bytes: usize) -> DecodeResult {
     reader.items += bytes;
-    if reader.items > SMALL_ITEMS.max(reader.text.len() * MAX_ITEM_TIMES) {
+    let most = (reader.text.len() * MAX_ITEM_TIMES).clamp(SMALL_ITEMS, MAX_ITEM_BYTES);
+    if reader.items > most {
         return Err(reader.stop("fewer items for its length"));
     }
     Ok(())

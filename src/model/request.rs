@@ -164,6 +164,8 @@ pub struct Output<'a> {
     pub images: bool,
     /// Options of the images.
     pub image_options: ImageOptions<'a>,
+    /// The most images that may be made.
+    pub image_limit: Option<u64>,
     pub audio: bool,
     pub verbosity: Option<Text<'a>>,
 }

@@ -13,4 +13,5 @@ pub(super) mod settlement;
 mod thinking_output;
 
 pub(super) use cost::{before_header, keep_cost};
+pub(super) use image_output::image_limit;
 pub(super) use reservation::{reserve, reserved_output};

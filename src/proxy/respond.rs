@@ -196,8 +196,9 @@ impl Gateway {
         batch: &mut BodyBuffer,
     ) -> Result<bool> {
         let chunk = match chunk {
-            // The stream is complete; how the upstream closes the connection does not matter.
-            Err(error) if !is_downstream(&error) && is_complete(ctx) => None,
+            // The stream is complete; how the upstream closes the connection does not matter. Without a mark of its end, nobody
+            // knows whether another choice or event was to come.
+            Err(error) if !is_downstream(&error) && is_complete(ctx) && has_mark(ctx) => None,
             chunk => chunk?,
         };
         let end = chunk.is_none();
@@ -325,6 +326,11 @@ fn is_complete(ctx: &RequestContext) -> bool {
     observed.is_some_and(|observed| {
         observed.ended && (observed.api_error.is_none() || ctx.response.header_sent())
     })
+}
+
+fn has_mark(ctx: &RequestContext) -> bool {
+    let translator = ctx.response.translator.as_ref();
+    translator.is_none_or(|translator| !translator.observer().has_ended_by_choices())
 }
 
 /// The next chunk of a body, unless the upstream is silent for too long.

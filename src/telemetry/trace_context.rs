@@ -99,8 +99,9 @@ const HEX_PAIRS: [[u8; 2]; 256] = {
 };
 
 fn write_hex(bytes: &[u8], out: &mut [u8]) {
-    for (byte, pair) in bytes.iter().zip(out.chunks_exact_mut(2)) {
-        pair.copy_from_slice(&HEX_PAIRS[usize::from(*byte)]);
+    let (pairs, _) = out.as_chunks_mut();
+    for (byte, pair) in bytes.iter().zip(pairs) {
+        *pair = HEX_PAIRS[usize::from(*byte)];
     }
 }
 

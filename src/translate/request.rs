@@ -32,6 +32,7 @@ pub fn request(
         signatures::restore(&mut request, to, recall);
     }
     limit_output(&mut request, to, head.reserved_output, losses);
+    request.output.image_limit = head.image_limit;
     limit_search(&mut request, target.capabilities.search, losses);
     if target.images_only {
         from.codec().check_image_request(body)?;

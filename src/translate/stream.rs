@@ -304,6 +304,30 @@ mod tests {
     }
 
     #[test]
+    fn a_response_may_have_thousands_of_items() {
+        let item = |at: usize| {
+            let call = format!(
+                r#"{{"type":"function_call","call_id":"c{at}","name":"f","arguments":"{{}}"}}"#
+            );
+            format!(
+                "data: {{\"type\":\"response.output_item.done\",\"output_index\":{at},\"item\":{call}}}\n\n"
+            )
+        };
+        let mut bytes: String = (0..5000).map(item).collect();
+        bytes +=
+            "data: {\"type\":\"response.completed\",\"response\":{\"status\":\"completed\"}}\n\n";
+        let sent = stream(
+            Format::Responses,
+            Format::Messages,
+            bytes.as_bytes(),
+            &options(),
+        );
+        let sent = String::from_utf8_lossy(&sent);
+        assert_eq!(sent.matches("\"tool_use\",\"id\"").count(), 5000);
+        assert!(sent.contains("message_stop"));
+    }
+
+    #[test]
     fn the_usage_of_an_error_event_is_counted() {
         let failed = r#"{"type":"response.failed","response":{"id":"resp_1","status":"failed",
             "error":{"code":"server_error","message":"Gone."},"usage":{"input_tokens":5,

@@ -119,6 +119,9 @@ async fn the_id_that_fits_best_decides_what_is_sent() {
         "chat/Exact",
         "chat//exact",
         "chat/exact/",
+        // And of names that an id with more literal text matches.
+        "chat/Small-1",
+        "chat//small-1",
     ] {
         let response = ask(&gateway, KEY, "chat", name).await;
         assert_eq!(response.status, 404, "{name:?}: {}", response.text());

@@ -38,6 +38,7 @@ pub(super) fn decode_output<'a>(
         Ok(())
     })?;
     Ok(Output {
+        image_limit: None,
         format,
         images,
         audio,

@@ -101,7 +101,11 @@ impl Passthrough for Chat {
         if chunk.error.is_some() && chunk.choices.is_none() {
             return Err(decode_error(200, body));
         }
-        if chunk.choices.is_none() {
+        if chunk
+            .choices
+            .as_ref()
+            .is_none_or(|choices| choices.is_empty())
+        {
             return Err(missing_content());
         }
         note_usage(&chunk, observer);

@@ -38,12 +38,15 @@ impl ResponseCodec for Chat {
             return Err(decode_error(200, body));
         }
         let mut completion: Completion<'a> = decode_response_body(body)?;
+        if let Some(api_error) = completion.api_error() {
+            return Err(api_error);
+        }
         let Some(choices) = completion
             .choices
             .take()
             .filter(|choices| !choices.is_empty())
         else {
-            return Err(completion.api_error().unwrap_or_else(missing_content));
+            return Err(missing_content());
         };
         let is_prompt_blocked = completion.is_prompt_blocked();
         let mut numbered = Vec::with_capacity(choices.len());

@@ -96,7 +96,7 @@ pub(super) fn summarize_input(body: &[u8]) -> InputSummary {
 fn unknown_prompts(body: &[u8]) -> u64 {
     count_unknown_inputs(body, &FIELDS, |key| {
         let key = key.to_ascii_lowercase();
-        ["prompt", "input", "text"]
+        ["prompt", "input", "text", "quer"]
             .iter()
             .any(|word| key.contains(word))
     })

@@ -35,11 +35,15 @@ from_json! {
 impl ObservedDocument<'_> {
     /// How many searches a ranking counts as, where the upstream says so.
     fn searches(&self) -> u64 {
+        let usage = self.usage.and_then(|raw| decode_json(raw.get()).ok());
+        let usage: Option<ObservedUsage> = usage;
         let billed = self
             .meta
             .as_ref()
             .and_then(|meta| meta.billed_units.as_ref());
-        billed.map_or(0, |billed| billed.search_units.tokens())
+        let counts = [billed, usage.as_ref()].into_iter().flatten();
+        let searches = counts.map(|counts| counts.search_units.tokens());
+        searches.max().unwrap_or_default()
     }
 
     /// Counts the texts, for responses without a count of them.
@@ -67,7 +71,7 @@ from_json! {
         "total_tokens" => total_tokens: TokenCount,
         "seconds" => seconds: Option<AudioDuration>,
         /// How many searches a ranking counts as.
-        "search_units" => search_units: TokenCount,
+        "search_units" | "searchUnits" => search_units: TokenCount,
     }
 }
 

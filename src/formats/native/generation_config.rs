@@ -158,6 +158,7 @@ fn decode_output<'a>(
     let format = decode_output_format(fields, aliases, losses)?;
     let (images, audio) = decode_modalities(fields)?;
     Ok(Output {
+        image_limit: None,
         format,
         images,
         audio,

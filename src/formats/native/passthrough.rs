@@ -102,7 +102,9 @@ impl Passthrough for Native {
         if response.error.is_some() {
             return Err(Native.decode_error(200, body));
         }
-        if response.candidates.is_none() && response.prompt_feedback.is_none() {
+        let candidates = response.candidates.as_ref();
+        let is_empty = candidates.is_none_or(|candidates| candidates.is_empty());
+        if is_empty && response.prompt_feedback.is_none() {
             return Err(missing_content());
         }
         record(&response, observer);
@@ -251,11 +253,13 @@ fn record(response: &ObservedResponse<'_>, observer: &mut ResponseObserver) {
         observer.has_content |= candidate.content.is_some();
         let index = candidate.index.unwrap_or(0);
         let reason = candidate.finish_reason.and_then(RawJson::text);
+        let reason = reason.filter(|reason| !reason.is_empty());
+        let is_complete = reason.is_some();
         // Some upstreams name it in every chunk.
         if let Some(reason) = reason.filter(|_| observer.is_open(index)) {
             observer.observe_finish(&decode_finish_reason(&reason, None, false));
         }
-        observer.observe_choice(index, candidate.finish_reason.is_some());
+        observer.observe_choice(index, is_complete);
     }
     observer.ended |= response
         .prompt_feedback

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use super::Responses;
 use super::text_input::TEXT_INPUT;
-use super::tool_rounds::{CONVERSATION, tool_rounds};
+use super::tool_rounds::{CONVERSATION, max_images_per_call, tool_rounds};
 use crate::formats::dearer_setting::USUAL_VALUES;
 use crate::formats::kept_ids::may_have_word;
 use crate::formats::unknown_fields::UNKNOWN_FIELDS;
@@ -110,9 +110,12 @@ impl InputInspection for Responses {
     fn findings(&self, body: &[u8]) -> RequestFindings {
         let findings = RequestFindings::of(body, &FIELDS, USUAL_VALUES);
         let mut findings = findings.with_tool_rounds(body, tool_rounds);
-        if findings.tool_rounds > 0 {
+        if findings.tool_rounds > 0 || findings.may_start_tools {
             findings.may_make_images =
                 may_have_word(body, &["image_generation"]) || has_stored_prompt(body);
+        }
+        if findings.may_make_images {
+            findings.images_per_call = max_images_per_call(body);
         }
         if !findings.has_only_text {
             findings.may_compact = may_compact(str::from_utf8(body).unwrap_or_default());
@@ -230,6 +233,14 @@ mod tests {
             (r#""tools":[{"type":"image_generation"}]"#, true),
             (r#""tools":[{"type":"image\u005fgeneration"}]"#, true),
             (r#""prompt":{"id":"pmpt_1"}"#, true),
+            (
+                r#""input":[{"type":"additional_tools","tools":[{"type":"image_generation"}]}]"#,
+                true,
+            ),
+            (
+                r#""input":[{"role":"user","content":"a","tools":[{"type":"image_generation"}]}]"#,
+                true,
+            ),
             (r#""tools":[{"type":"web_search"}]"#, false),
             (r#""tools":[{"type":"web_search"}],"prompt":null"#, false),
             (

@@ -62,6 +62,7 @@ impl RequestCodec for Responses {
         let labels = &request.labels;
         let body = ResponsesRequest {
             prompt,
+            max_tool_calls: max_tool_calls(request),
             max_output_tokens: sampling
                 .max_tokens
                 .map(|tokens| Format::Responses.fit_count(Setting::MaxTokens, tokens, losses)),
@@ -80,12 +81,20 @@ impl RequestCodec for Responses {
     }
 }
 
+/// The most calls of the upstream's own tools, where the one for images is the only one.
+fn max_tool_calls(request: &Request<'_>) -> Option<u64> {
+    let output = &request.output;
+    let is_alone = output.images && request.search.is_none() && !request.code_execution;
+    output.image_limit.filter(|_| is_alone)
+}
+
 /// The body of a request as it is encoded.
 #[serde_with::skip_serializing_none]
 #[derive(Serialize)]
 struct ResponsesRequest<'r> {
     #[serde(flatten)]
     prompt: ResponsesPrompt<'r>,
+    max_tool_calls: Option<u64>,
     max_output_tokens: Option<u64>,
     temperature: Option<f64>,
     top_p: Option<f64>,

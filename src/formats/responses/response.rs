@@ -21,7 +21,7 @@ impl ResponseCodec for Responses {
         losses: &mut Losses,
     ) -> Result<Response<'a>, ApiError> {
         let object: ReceivedResponse<'a> = decode_response_body(body)?;
-        if object.error.is_some() && object.output.is_none() {
+        if object.error.is_some() {
             return Err(chat::decode_error(200, body));
         }
         if object.output.is_none() {

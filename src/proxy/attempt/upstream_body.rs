@@ -166,6 +166,7 @@ fn translate_body(
         keeps: conversations.is_enabled(),
         recall: Some(&recall),
         reserved_output: billing::reserved_output(ctx, attempt),
+        image_limit: billing::image_limit(ctx, attempt),
         ..request.head(&ctx.route.model_traits())
     };
     let target = UpstreamTarget {

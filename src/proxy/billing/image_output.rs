@@ -1,8 +1,9 @@
 //! The most tokens of the images that the images API or the tool of an upstream makes: neither has a limit for them.
 
 use super::max_input::ToolRounds;
-use crate::formats::RequestFindings;
+use crate::formats::{DEFAULT_TOOL_ROUNDS, RequestFindings};
 use crate::model::Format;
+use crate::proxy::context::RequestContext;
 use crate::runtime::Attempt;
 
 /// The tokens of an image where the request leaves its size to the model: no size that OpenAI's models take has more.
@@ -30,7 +31,7 @@ pub(in crate::proxy) fn max_image_tokens(pixels: Option<(u32, u32)>) -> u64 {
 }
 
 /// Returns the most tokens of the images that an upstream of the responses format makes with its own tool, beside the limit of the
-/// output: one for each choice, but as many as the tool may be called where the request comes in that format.
+/// output: one for each choice, which translation limits it to where it has no other tool, else as many as it may call tools.
 pub(super) fn max_tool_images(
     findings: &RequestFindings,
     choices: u64,
@@ -43,9 +44,19 @@ pub(super) fn max_tool_images(
     }
     let images = match client {
         Format::Responses => ToolRounds::of(findings).at(Format::Responses, true),
+        _ if findings.tool_rounds > 0 => choices.max(DEFAULT_TOOL_ROUNDS),
         _ => choices,
     };
+    let images = images.saturating_mul(findings.images_per_call.max(1));
     max_image_tokens(pixels).saturating_mul(images)
+}
+
+/// The most images to let an upstream make with its own tool, for a key with a cap: more would not be paid for.
+pub(in crate::proxy) fn image_limit(ctx: &RequestContext, attempt: &Attempt) -> Option<u64> {
+    let is_capped = ctx.client.key().is_some_and(|key| key.is_capped());
+    let request = ctx.route.request()?;
+    let is_reserved = is_capped && attempt.settings.prices.is_some();
+    is_reserved.then_some(request.output_limit.choices)
 }
 
 #[cfg(test)]

@@ -77,7 +77,8 @@ pub(in crate::proxy) fn reserve(
         let recording = recording_time::longest(request.operation, attempt);
         let tokens = max_billed_input(estimate, findings, limit.choices, attempt, client);
         let highest = prices.max_cost(tokens, output, milliseconds(longest_time(attempt)));
-        let searches = max_further_searches(request.operation, estimate.inputs(), tokens);
+        let seen = estimate.max_tokens(attempt.settings.settings.max_image_tokens);
+        let searches = max_further_searches(request.operation, estimate.inputs(), seen);
         let searches = prices.further_requests_cost(searches);
         Some(highest + prices.audio_cost(recording) + searches)
     };

@@ -1,9 +1,12 @@
 //! What an upstream bills beside the tokens of the model: images of its own tool, and rankings that are several searches.
 
 use omniglot_test_support::{
-    Gateway, KEY, Mock, Response, client, fixed_response_upstream, response_head, send,
+    Gateway, KEY, Mock, Response, client, echoed_request, fixed_response_upstream, response_head,
+    send,
 };
 use serde_json::{Value, json};
+
+use crate::model_patterns::sent_body;
 
 fn start(format: &str, body: &Value, model: &str) -> Gateway {
     let mut wire = response_head("200 OK", "application/json");
@@ -58,6 +61,7 @@ async fn images_that_a_tool_may_make_are_reserved() {
         (&tool, Some(3), false),
         (&tool, Some(4), true),
         (&tool, None, true),
+        (&json!({"type": "image_generation", "n": 4}), Some(1), true),
         (&search, None, false),
     ] {
         let gateway = start("responses", &with_image(), prices);
@@ -68,6 +72,26 @@ async fn images_that_a_tool_may_make_are_reserved() {
         let response = ask(&gateway, "key-capped", "/v1/responses", &body).await;
         let (status, text) = (response.status, response.text());
         assert_eq!(status == 429, is_refused, "{tool} {calls:?}: {text}");
+    }
+}
+
+/// What is reserved for a translated request is one image for each choice, and the upstream is told so.
+#[tokio::test]
+async fn an_upstream_makes_no_more_images_than_are_reserved() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&format!(
+        "server: {{listen: LISTEN, conversations: off}}\nupstreams:\n  - {{name: up, format: responses, base_url: \"http://{}/v1\"}}\nmodels:\n  \
+         - {{id: m, pricing: {{input: 1, output: 10}}, max_input_tokens: 1000, upstreams: [{{name: up}}]}}\nkeys:\n  \
+         - {{name: all, secret: {KEY}}}\n  - {{name: capped, secret: key-capped, spending_cap: 3}}\n",
+        mock.address
+    ));
+    let body = json!({"model": "m", "modalities": ["image", "text"],
+                      "messages": [{"role": "user", "content": "mock:echo"}]});
+    for (key, limit) in [("key-capped", json!(1)), (KEY, Value::Null)] {
+        let response = ask(&gateway, key, "/v1/chat/completions", &body).await;
+        let sent = sent_body(&echoed_request("chat", &response));
+        assert_eq!(sent["tools"], json!([{"type": "image_generation"}]));
+        assert_eq!(sent["max_tool_calls"], limit, "{key}");
     }
 }
 
@@ -87,6 +111,11 @@ async fn a_long_ranking_costs_as_many_searches_as_the_upstream_bills() {
         let response = ask(&gateway, KEY, "/v1/rerank", &body(3)).await;
         assert_eq!(response.header("x-omniglot-cost"), cost, "{meta}");
     }
+    // Routers report them in the usage.
+    let routed = json!({"results": [], "usage": {"search_units": 3, "total_tokens": 9}});
+    let gateway = start("chat", &routed, model);
+    let response = ask(&gateway, KEY, "/v1/rerank", &body(3)).await;
+    assert_eq!(response.header("x-omniglot-cost"), "3");
     // A price of tokens counts these, also where searches are reported beside them.
     let by_tokens = "model_type: rerank, pricing: {input: 1000}";
     let gateway = start("chat", &ranking(two.clone()), by_tokens);

@@ -250,3 +250,40 @@ async fn every_end_that_real_upstreams_send_is_accepted() {
         assert_eq!((response.status, response.text()), (200, said.as_str()));
     }
 }
+
+/// Of such a stream nobody knows whether another choice was to come: only its own last event, or a proper end of the body, says so.
+#[tokio::test]
+async fn a_broken_connection_is_no_end_of_a_stream_that_has_not_said_so() {
+    let finish = |index: u32| {
+        let choice =
+            format!(r#"{{"index":{index},"delta":{{"content":"a"}},"finish_reason":"stop"}}"#);
+        format!("data: {{\"choices\":[{choice}]}}\n\n")
+    };
+    let last = format!("data: {LAST}\n\n");
+    let cases = [
+        ("chat", finish(0), true),
+        ("chat", finish(130), true),
+        ("chat", finish(0) + "data: [DONE]\n\n", false),
+        ("native", last.clone(), true),
+        ("native", last.repeat(2), true),
+        ("native", last.replace("STOP", ""), true),
+    ];
+    let bodies = cases
+        .each_ref()
+        .map(|(_, text, _)| format!("{:x}\r\n{text}\r\n", text.len()));
+    let head =
+        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+    let responses: Vec<_> = cases
+        .iter()
+        .zip(&bodies)
+        .map(|((format, ..), body)| (*format, head.as_bytes().to_vec(), body.as_str()))
+        .collect();
+    let gateway = gateway_with_fixed_responses(&responses);
+    for (number, (kind, text, is_broken)) in cases.iter().enumerate() {
+        let response = stream(gateway.url(""), kind, &format!("case-{number}"), "hi").await;
+        assert_eq!(response.status, 200, "{text}");
+        let events = stream_events(kind, response.text());
+        let has_error = events.iter().any(|event| is_error(kind, event));
+        assert_eq!(has_error, *is_broken, "{text}: {}", response.text());
+    }
+}

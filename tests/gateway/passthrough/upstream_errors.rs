@@ -201,3 +201,45 @@ async fn an_unreachable_upstream_is_a_bad_gateway() {
         }
     }
 }
+
+/// An error beside content is an error, and so is a response without any content.
+#[tokio::test]
+async fn a_response_of_success_with_an_error_in_it_is_a_failure() {
+    let message = r#"{"role":"assistant","content":"Hi"}"#;
+    let choice = format!(r#"{{"index":0,"message":{message},"finish_reason":"stop"}}"#);
+    let item = r#"{"type":"message","id":"m","role":"assistant","status":"completed","content":[{"type":"output_text","text":"Hi","annotations":[]}]}"#;
+    let error = r#""error":{"message":"boom","type":"server_error"}"#;
+    let cases = [
+        (
+            "chat",
+            "messages",
+            format!(r#"{{"id":"c","choices":[{choice}],{error}}}"#),
+        ),
+        ("chat", "chat", r#"{"id":"c","choices":[]}"#.to_owned()),
+        ("chat", "native", r#"{"id":"c","choices":[]}"#.to_owned()),
+        ("native", "native", r#"{"candidates":[]}"#.to_owned()),
+        (
+            "responses",
+            "chat",
+            format!(
+                r#"{{"id":"r","object":"response","status":"completed","output":[{item}],{error}}}"#
+            ),
+        ),
+    ];
+    let json = || response_head("200 OK", "application/json");
+    let responses = cases
+        .each_ref()
+        .map(|(upstream, _, body)| (*upstream, json(), body.as_str()));
+    let gateway = gateway_with_fixed_responses(&responses);
+    for (number, (_, client, body)) in cases.iter().enumerate() {
+        let (path, question) = request(client, &format!("case-{number}"), "hi", false);
+        let response = post(gateway.url(&path), question.to_string()).await;
+        assert_eq!(
+            response.status,
+            502,
+            "{client}: {body}: {}",
+            response.text()
+        );
+        response.error(client);
+    }
+}

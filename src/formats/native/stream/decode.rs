@@ -159,7 +159,8 @@ impl CandidateDecoder {
         citation_budget: &mut CitationBudget,
         out: &mut ChoiceEvents<'_>,
     ) {
-        if let Some(reason) = candidate.finish_reason.take() {
+        let reason = candidate.finish_reason.take();
+        if let Some(reason) = reason.filter(|reason| !reason.is_empty()) {
             let message = candidate
                 .finish_message
                 .take()

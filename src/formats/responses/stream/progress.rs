@@ -1,13 +1,14 @@
 //! How much of each output item a stream has delivered so far.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::model::{Json, Text};
 
 /// The items of a response by their `output_index`.
 #[derive(Debug, Default)]
 pub(super) struct OutputProgress {
-    items: Vec<ItemProgress>,
+    /// Those that have come: an item with a high index alone takes no room for the others.
+    items: BTreeMap<u32, ItemProgress>,
     /// The first complete item of an id.
     by_id: HashMap<String, u32>,
 }
@@ -18,7 +19,7 @@ pub(super) struct ItemProgress {
     /// The id that it had when it was complete; empty before that.
     id: String,
     /// Those that have come, by their `content_index`: an item with a high index alone takes no room for the others.
-    parts: Vec<(u32, PartProgress)>,
+    parts: BTreeMap<u32, PartProgress>,
     /// The part of reasoning that the last delta belonged to.
     pub reasoning_part: Option<(ReasoningField, u32)>,
     /// A call that has been announced.
@@ -47,22 +48,14 @@ pub(super) struct PartProgress {
     pub logprobs: usize,
 }
 
-/// Far above what any response contains: an upstream's absurd index must not allocate memory.
-const MAX_INDEX: u32 = 4096;
-
 impl OutputProgress {
     /// The progress of the item at this index.
     pub(super) fn item(&mut self, index: u32) -> &mut ItemProgress {
-        let index = index.min(MAX_INDEX) as usize;
-        if self.items.len() <= index {
-            self.items.resize_with(index + 1, ItemProgress::default);
-        }
-        &mut self.items[index]
+        self.items.entry(index).or_default()
     }
 
     /// Notes that the item at this index is complete.
     pub(super) fn complete(&mut self, index: u32, id: Text<'_>) {
-        let index = index.min(MAX_INDEX);
         let item = self.item(index);
         item.is_done = true;
         item.id.clear();
@@ -81,7 +74,7 @@ impl OutputProgress {
             _ => "",
         };
         let is_same = |index: &u32| {
-            let item = self.items.get(*index as usize);
+            let item = self.items.get(index);
             item.is_some_and(|item| item.is_done && !id.is_empty() && item.id == id)
         };
         if is_same(&listed) {
@@ -95,13 +88,7 @@ impl OutputProgress {
 impl ItemProgress {
     /// The progress of the part at this index.
     pub(super) fn part(&mut self, index: u32) -> &mut PartProgress {
-        let index = index.min(MAX_INDEX);
-        let found = self.parts.binary_search_by_key(&index, |(at, _)| *at);
-        let at = found.unwrap_or_else(|at| {
-            self.parts.insert(at, (index, PartProgress::default()));
-            at
-        });
-        &mut self.parts[at].1
+        self.parts.entry(index).or_default()
     }
 
     /// The rest of a complete text that no delta contained; empty where the deltas are no prefix of it.
@@ -152,16 +139,13 @@ mod tests {
     #[test]
     fn a_high_index_takes_no_room_for_those_before_it() {
         let mut progress = OutputProgress::default();
-        for index in [4096, 3, 4095, u32::MAX] {
-            progress.item(1).part(index).add("ab");
+        for index in [4095, 3, 4094, 4095] {
+            progress.item(4095).part(index).add("ab");
         }
-        let item = progress.item(1);
-        let parts: Vec<(u32, usize)> = item
-            .parts
-            .iter()
-            .map(|(at, part)| (*at, part.bytes))
-            .collect();
-        assert_eq!(parts, [(3, 2), (4095, 2), (4096, 4)]);
+        assert_eq!(progress.items.len(), 1);
+        let item = progress.item(4095);
+        let parts = item.parts.iter().map(|(at, part)| (*at, part.bytes));
+        assert_eq!(parts.collect::<Vec<_>>(), [(3, 2), (4094, 2), (4095, 4)]);
         assert_eq!(item.missing(3, "abc"), "c");
         assert_eq!(item.missing(4, "abc"), "abc");
     }
