@@ -21,7 +21,7 @@ impl ResponseCodec for Responses {
         losses: &mut Losses,
     ) -> Result<Response<'a>, ApiError> {
         let object: ReceivedResponse<'a> = decode_response_body(body)?;
-        if object.error.is_some() {
+        if object.error.is_some() && object.output.is_none() {
             return Err(chat::decode_error(200, body));
         }
         if object.output.is_none() {
@@ -33,6 +33,10 @@ impl ResponseCodec for Responses {
         }
         let data = std::str::from_utf8(body).unwrap_or_default();
         let finish = object.finish(decoder.flags, data)?;
+        // Some upstreams report an error beside a status of success.
+        if object.error.is_some() {
+            return Err(chat::decode_error(200, body));
+        }
         if finish == Finish::Other {
             losses.approximated(FieldLocation::Path("incomplete_details.reason".into()));
         }
