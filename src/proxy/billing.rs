@@ -13,5 +13,4 @@ pub(super) mod settlement;
 mod thinking_output;
 
 pub(super) use cost::{before_header, keep_cost};
-pub(super) use image_output::image_limit;
-pub(super) use reservation::{reserve, reserved_output};
+pub(super) use reservation::{image_limit, reserve, reserved_output};

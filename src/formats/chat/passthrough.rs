@@ -98,7 +98,7 @@ impl Passthrough for Chat {
         observer: &mut ResponseObserver,
     ) -> Result<Observation, ApiError> {
         let chunk: PeekedChunk<'_> = decode_response_body(body)?;
-        if chunk.error.is_some() && chunk.choices.is_none() {
+        if chunk.error.is_some() {
             return Err(decode_error(200, body));
         }
         if chunk

@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 use super::lenient_object::LenientObject;
-use crate::json::Fields;
+use crate::formats::tool_rounds::decode_rounds;
+use crate::json::{DecodeResult, Fields, FromJson, JsonReader, RawJson};
 use crate::model::{
     ApiError, FieldLocation, ImageOptions, ImageSetting, ImageSize, Losses, Media, PartKind, Scale,
     Setting, Source,
@@ -123,5 +124,54 @@ pub(super) fn image_data<'m>(media: &'m Media<'_>) -> Option<&'m str> {
     match &media.source {
         Source::Base64(data) if media.mime.starts_with("image/") => Some(data),
         _ => None,
+    }
+}
+
+/// Returns the most images of one call of the tool for images: the largest `n` that stands anywhere in a body.
+pub(super) fn max_images_per_call(body: &[u8]) -> u64 {
+    let mut most = 1;
+    let text = str::from_utf8(body).unwrap_or_default();
+    // What cannot be read no upstream reads either.
+    let _ = find_largest_count(&mut JsonReader::new(text), &mut most);
+    most
+}
+
+fn find_largest_count(reader: &mut JsonReader<'_>, most: &mut u64) -> DecodeResult {
+    match reader.peek() {
+        Some(b'{') => reader.object(|reader, key| {
+            let is_count =
+                key.eq_ignore_ascii_case("n") && !matches!(reader.peek(), Some(b'{' | b'['));
+            if !is_count {
+                return find_largest_count(reader, most);
+            }
+            let mut count = RawJson::default();
+            count.decode(reader)?;
+            *most = decode_rounds(Some(count)).unwrap_or_default().max(*most);
+            Ok(())
+        }),
+        Some(b'[') => reader.array(|reader| find_largest_count(reader, most)),
+        _ => reader.skip(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::max_images_per_call;
+
+    #[test]
+    fn a_call_may_make_several_images() {
+        for (tool, images) in [
+            (r#"{"type":"image_generation"}"#, 1),
+            (r#"{"type":"image_generation","n":10}"#, 10),
+            (r#"{"type":"image_generation","N":"3","n":2.0}"#, 3),
+            (r#"{"type":"image_generation","n":null}"#, 1),
+            (
+                r#"{"type":"function","parameters":{"properties":{"n":{"type":"integer"}}}}"#,
+                1,
+            ),
+        ] {
+            let body = format!(r#"{{"input":[{{"tools":[{tool}]}}]}}"#);
+            assert_eq!(max_images_per_call(body.as_bytes()), images, "{tool}");
+        }
     }
 }

@@ -4,8 +4,9 @@ use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use super::Responses;
+use super::image_generation::max_images_per_call;
 use super::text_input::TEXT_INPUT;
-use super::tool_rounds::{CONVERSATION, max_images_per_call, tool_rounds};
+use super::tool_rounds::{CONVERSATION, tool_rounds};
 use crate::formats::dearer_setting::USUAL_VALUES;
 use crate::formats::kept_ids::may_have_word;
 use crate::formats::unknown_fields::UNKNOWN_FIELDS;
@@ -242,6 +243,7 @@ mod tests {
                 true,
             ),
             (r#""tools":[{"type":"web_search"}]"#, false),
+            (r#""tools":[{"type":"function","name":"prompt"}]"#, false),
             (r#""tools":[{"type":"web_search"}],"prompt":null"#, false),
             (
                 r#""tools":[{"type":"web_search"}],"pr\u006fmpt":{"id":"pmpt_1"}"#,

@@ -3,7 +3,6 @@
 use super::max_input::ToolRounds;
 use crate::formats::{DEFAULT_TOOL_ROUNDS, RequestFindings};
 use crate::model::Format;
-use crate::proxy::context::RequestContext;
 use crate::runtime::Attempt;
 
 /// The tokens of an image where the request leaves its size to the model: no size that OpenAI's models take has more.
@@ -49,14 +48,6 @@ pub(super) fn max_tool_images(
     };
     let images = images.saturating_mul(findings.images_per_call.max(1));
     max_image_tokens(pixels).saturating_mul(images)
-}
-
-/// The most images to let an upstream make with its own tool, for a key with a cap: more would not be paid for.
-pub(in crate::proxy) fn image_limit(ctx: &RequestContext, attempt: &Attempt) -> Option<u64> {
-    let is_capped = ctx.client.key().is_some_and(|key| key.is_capped());
-    let request = ctx.route.request()?;
-    let is_reserved = is_capped && attempt.settings.prices.is_some();
-    is_reserved.then_some(request.output_limit.choices)
 }
 
 #[cfg(test)]

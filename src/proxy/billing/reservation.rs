@@ -135,11 +135,20 @@ pub(super) fn max_output(limit: Option<u64>, pixels: Option<(u32, u32)>, attempt
 
 /// The limit of the output to send where the request has none, for a key with a cap: more would not be paid for.
 pub(in crate::proxy) fn reserved_output(ctx: &RequestContext, attempt: &Attempt) -> Option<u64> {
-    let is_capped = ctx.client.key().is_some_and(|key| key.is_capped());
     let request = ctx.route.request()?;
-    let is_reserved = is_capped
-        && attempt.settings.prices.is_some()
+    let is_reserved = is_paid_by_cap(ctx, attempt)
         && request.operation.has_output()
         && request.output_limit.output.is_none();
     is_reserved.then(|| max_output(None, request.output_limit.pixels, attempt))
+}
+
+/// The most images to let an upstream make with its own tool, for a key with a cap: more would not be paid for.
+pub(in crate::proxy) fn image_limit(ctx: &RequestContext, attempt: &Attempt) -> Option<u64> {
+    let request = ctx.route.request()?;
+    is_paid_by_cap(ctx, attempt).then_some(request.output_limit.choices)
+}
+
+fn is_paid_by_cap(ctx: &RequestContext, attempt: &Attempt) -> bool {
+    let is_capped = ctx.client.key().is_some_and(|key| key.is_capped());
+    is_capped && attempt.settings.prices.is_some()
 }

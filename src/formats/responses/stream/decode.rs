@@ -82,7 +82,7 @@ impl StreamDecoder for ResponsesStreamDecoder {
     }
 
     fn held(&self) -> usize {
-        self.blocks.held()
+        self.blocks.held() + self.items.held()
     }
 
     fn take_usage_report(&mut self) -> Option<ReportedUsage> {
@@ -169,7 +169,7 @@ impl ResponsesStreamDecoder {
             return;
         }
         self.enter_part(part, out);
-        let progress = self.items.item(part.0).part(part.1);
+        let progress = self.items.part(part);
         if progress.bytes == 0 {
             progress.start = self.characters;
         }
@@ -184,7 +184,7 @@ impl ResponsesStreamDecoder {
         }
         self.enter_part(part, out);
         self.flags.has_refusal = true;
-        self.items.item(part.0).part(part.1).add(&text);
+        self.items.part(part).add(&text);
         self.push(
             BlockKey::Refusal,
             || Block::Refusal,
@@ -194,7 +194,7 @@ impl ResponsesStreamDecoder {
     }
 
     fn add_logprobs(&mut self, part: (u32, u32), logprobs: Vec<Logprob<'_>>, out: Emit<'_>) {
-        self.items.item(part.0).part(part.1).logprobs += logprobs.len();
+        self.items.part(part).logprobs += logprobs.len();
         for logprob in logprobs {
             let delta = Delta::Logprob(logprob);
             self.blocks.extend(0, BlockKey::Text, delta, out);
@@ -215,7 +215,7 @@ impl ResponsesStreamDecoder {
             return;
         }
         item.reasoning_part = Some(part);
-        let progress = item.part(0);
+        let progress = self.items.part((index, 0));
         let text = if before != part.1 && progress.bytes > 0 {
             format!("{PARAGRAPH}{text}").into()
         } else {
@@ -263,7 +263,7 @@ impl ResponsesStreamDecoder {
         if text.is_empty() || !item.is_call {
             return;
         }
-        item.part(0).add(&text);
+        self.items.part((index, 0)).add(&text);
         let delta = Delta::Arguments(text);
         self.blocks.extend(0, BlockKey::Call(index), delta, out);
     }
@@ -286,7 +286,7 @@ impl ResponsesStreamDecoder {
             DecodedItem::Call(call) => {
                 self.begin_call(index, &call, out);
                 let arguments = call.arguments.to_text();
-                let rest = self.items.item(index).missing(0, &arguments);
+                let rest = self.items.part((index, 0)).missing(&arguments);
                 self.add_arguments(index, rest.into(), out);
                 self.close_block(BlockKey::Call(index), out);
             }
@@ -312,7 +312,7 @@ impl ResponsesStreamDecoder {
             return;
         }
         item.has_signature |= signature.is_some();
-        let rest = item.missing(0, text);
+        let rest = self.items.part((index, 0)).missing(text);
         if !rest.is_empty() {
             self.add_reasoning(index, Delta::Text(rest.into()), out);
         }
@@ -329,7 +329,7 @@ impl ResponsesStreamDecoder {
             let part = (index, number);
             match content {
                 MessageContent::Refusal(text) => {
-                    let rest = self.items.item(index).missing(number, &text);
+                    let rest = self.items.part(part).missing(&text);
                     self.add_refusal(part, rest.into(), out);
                 }
                 MessageContent::Text {
@@ -337,10 +337,10 @@ impl ResponsesStreamDecoder {
                     citations,
                     logprobs,
                 } => {
-                    let rest = self.items.item(index).missing(number, &text);
+                    let rest = self.items.part(part).missing(&text);
                     self.add_text(part, rest.into(), out);
                     self.add_missing_citations(part, citations, out);
-                    let known = self.items.item(index).part(number).logprobs;
+                    let known = self.items.part(part).logprobs;
                     let rest = logprobs.into_iter().skip(known).collect();
                     self.add_logprobs(part, rest, out);
                 }

@@ -9,8 +9,12 @@ use crate::model::{Json, Text};
 pub(super) struct OutputProgress {
     /// Those that have come: an item with a high index alone takes no room for the others.
     items: BTreeMap<u32, ItemProgress>,
+    /// The same of their parts, by `output_index` and `content_index`.
+    parts: BTreeMap<(u32, u32), PartProgress>,
     /// The first complete item of an id.
     by_id: HashMap<String, u32>,
+    /// The bytes of the ids.
+    id_bytes: usize,
 }
 
 /// How much of one item has come.
@@ -18,8 +22,6 @@ pub(super) struct OutputProgress {
 pub(super) struct ItemProgress {
     /// The id that it had when it was complete; empty before that.
     id: String,
-    /// Those that have come, by their `content_index`: an item with a high index alone takes no room for the others.
-    parts: BTreeMap<u32, PartProgress>,
     /// The part of reasoning that the last delta belonged to.
     pub reasoning_part: Option<(ReasoningField, u32)>,
     /// A call that has been announced.
@@ -54,12 +56,25 @@ impl OutputProgress {
         self.items.entry(index).or_default()
     }
 
+    /// The progress of the part of an item, both by their indexes.
+    pub(super) fn part(&mut self, at: (u32, u32)) -> &mut PartProgress {
+        self.parts.entry(at).or_default()
+    }
+
+    /// The bytes that all of this takes, about.
+    pub(super) fn held(&self) -> usize {
+        let items = self.items.len() * size_of::<(u32, ItemProgress)>();
+        let parts = self.parts.len() * size_of::<((u32, u32), PartProgress)>();
+        items + parts + self.id_bytes
+    }
+
     /// Notes that the item at this index is complete.
     pub(super) fn complete(&mut self, index: u32, id: Text<'_>) {
         let item = self.item(index);
         item.is_done = true;
         item.id.clear();
         item.id.push_str(&id);
+        self.id_bytes += 2 * id.len();
         if !id.is_empty() {
             let first = self.by_id.entry(id.into_owned()).or_insert(index);
             *first = index.min(*first);
@@ -85,32 +100,22 @@ impl OutputProgress {
     }
 }
 
-impl ItemProgress {
-    /// The progress of the part at this index.
-    pub(super) fn part(&mut self, index: u32) -> &mut PartProgress {
-        self.parts.entry(index).or_default()
-    }
-
-    /// The rest of a complete text that no delta contained; empty where the deltas are no prefix of it.
-    pub(super) fn missing<'t>(&mut self, index: u32, complete: &'t str) -> &'t str {
-        let progress = self.part(index);
-        let (known, rest) = complete
-            .split_at_checked(progress.bytes)
-            .unwrap_or_default();
-        let mut hash = PrefixHash::default();
-        hash.add(known);
-        match hash == progress.hash {
-            true => rest,
-            false => "",
-        }
-    }
-}
-
 impl PartProgress {
     /// Adds a delta.
     pub(super) fn add(&mut self, text: &str) {
         self.bytes += text.len();
         self.hash.add(text);
+    }
+
+    /// The rest of a complete text that no delta contained; empty where the deltas are no prefix of it.
+    pub(super) fn missing<'t>(&self, complete: &'t str) -> &'t str {
+        let (known, rest) = complete.split_at_checked(self.bytes).unwrap_or_default();
+        let mut hash = PrefixHash::default();
+        hash.add(known);
+        match hash == self.hash {
+            true => rest,
+            false => "",
+        }
     }
 }
 
@@ -139,14 +144,30 @@ mod tests {
     #[test]
     fn a_high_index_takes_no_room_for_those_before_it() {
         let mut progress = OutputProgress::default();
-        for index in [4095, 3, 4094, 4095] {
-            progress.item(4095).part(index).add("ab");
+        for index in [4096, 3, u32::MAX, 4096] {
+            progress.item(u32::MAX);
+            progress.part((u32::MAX, index)).add("ab");
         }
         assert_eq!(progress.items.len(), 1);
-        let item = progress.item(4095);
-        let parts = item.parts.iter().map(|(at, part)| (*at, part.bytes));
-        assert_eq!(parts.collect::<Vec<_>>(), [(3, 2), (4094, 2), (4095, 4)]);
-        assert_eq!(item.missing(3, "abc"), "c");
-        assert_eq!(item.missing(4, "abc"), "abc");
+        let parts = progress.parts.iter();
+        let parts: Vec<_> = parts.map(|((_, at), part)| (*at, part.bytes)).collect();
+        assert_eq!(parts, [(3, 2), (4096, 4), (u32::MAX, 2)]);
+        assert_eq!(progress.part((u32::MAX, 3)).missing("abc"), "c");
+        assert_eq!(progress.part((u32::MAX, 4)).missing("abc"), "abc");
+    }
+
+    #[test]
+    fn every_item_part_and_id_is_held() {
+        let mut progress = OutputProgress::default();
+        let mut before = progress.held();
+        for at in 0..3 {
+            progress.item(at);
+            progress.part((at, 7));
+            progress.complete(at, "an id".into());
+            assert!(progress.held() > before + 100, "{}", progress.held());
+            before = progress.held();
+        }
+        progress.part((2, 7)).add("more of the same");
+        assert_eq!(progress.held(), before);
     }
 }

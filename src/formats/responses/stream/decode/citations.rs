@@ -8,7 +8,7 @@ use crate::model::{Citation, Delta, Event, Json};
 
 impl ResponsesStreamDecoder {
     pub(super) fn add_annotation(&mut self, part: (u32, u32), annotation: Json<'_>, out: Emit<'_>) {
-        let progress = self.items.item(part.0).part(part.1);
+        let progress = self.items.part(part);
         progress.citations += 1;
         let start = progress.start;
         if let Some(citation) = decode_annotation(annotation) {
@@ -47,7 +47,7 @@ impl ResponsesStreamDecoder {
         citations: Vec<Option<Citation<'_>>>,
         out: Emit<'_>,
     ) {
-        let progress = self.items.item(part.0).part(part.1);
+        let progress = self.items.part(part);
         let (start, known) = (progress.start, progress.citations);
         progress.citations = known.max(citations.len());
         for citation in citations.into_iter().skip(known).flatten() {
