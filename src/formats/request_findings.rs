@@ -39,6 +39,8 @@ pub struct RequestFindings {
     /// It has what an upstream of the client's format may run tools of its own for: a field of the body itself, or an item of the
     /// conversation, which the gateway does not know, or a tool that stands in such an item.
     pub may_start_tools: bool,
+    /// The upstream may keep tools of its own that stand in the conversation, and run them for requests that do not name them.
+    pub may_keep_tools: bool,
     /// It may ask for images, for which an upstream may have a tool of its own.
     pub may_make_images: bool,
     /// How many images one call of that tool may make; 0 stands for one.
@@ -82,6 +84,7 @@ impl RequestFindings {
             tool_rounds: 0,
             has_unknown_setting: scan.has_unknown_setting,
             may_start_tools: scan.may_start_tools,
+            may_keep_tools: false,
             may_make_images: false,
             images_per_call: 0,
             refused: scan.refused,

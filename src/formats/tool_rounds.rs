@@ -5,16 +5,18 @@ use crate::json::{DecodeResult, FromJson, JsonReader, RawJson, decode_json};
 /// The rounds of tools that the request does not limit: vendors stop after about so many.
 pub const DEFAULT_TOOL_ROUNDS: u64 = 10;
 
-/// Adds up the rounds of tools, each with its own limit.
+/// Adds up the rounds of tools, each with its own limit of uses. These lower nothing: to a use too many the model is told
+/// that it is one, which is a round too.
 pub(super) fn sum_of_rounds(limits: impl Iterator<Item = Option<u64>>) -> u64 {
-    let (mut limited, mut unlimited) = (0_u64, 0);
+    let (mut limited, mut unlimited, mut least) = (0_u64, 0, 0);
     for limit in limits {
+        least = DEFAULT_TOOL_ROUNDS;
         match limit {
             Some(limit) => limited = limited.saturating_add(limit),
             None => unlimited = DEFAULT_TOOL_ROUNDS,
         }
     }
-    limited.saturating_add(unlimited)
+    limited.saturating_add(unlimited).max(least)
 }
 
 /// Decodes a limit, as the most lenient upstream may read it: also `9.0`, and a number in quotes. One that cannot be read is

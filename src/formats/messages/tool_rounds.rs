@@ -156,7 +156,11 @@ mod tests {
             (r#""tools":[{"type":"web_search_20250305"}]"#, 10),
             (
                 r#""tools":[{"type":"web_search_20250305","max_uses":3}]"#,
-                3,
+                10,
+            ),
+            (
+                r#""tools":[{"type":"web_search_20250305","max_uses":12}]"#,
+                12,
             ),
             (
                 r#""tools":[{"type":"web_search_20250305","max_uses":3},{"type":"web_fetch_1","max_uses":2},{"type":"code_execution_1"},{"type":"tool_1"}]"#,

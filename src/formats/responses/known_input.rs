@@ -110,7 +110,9 @@ impl InputInspection for Responses {
     /// Returns what decides access and money. Reasoning that the upstream keeps counts as a field that is not known.
     fn findings(&self, body: &[u8]) -> RequestFindings {
         let findings = RequestFindings::of(body, &FIELDS, USUAL_VALUES);
+        let may_keep_tools = findings.may_start_tools && is_kept(body);
         let mut findings = findings.with_tool_rounds(body, tool_rounds);
+        findings.may_keep_tools = may_keep_tools;
         if findings.tool_rounds > 0 || findings.may_start_tools {
             findings.may_make_images =
                 may_have_word(body, &["image_generation"]) || has_stored_prompt(body);
@@ -139,6 +141,21 @@ from_json! {
 fn has_stored_prompt(body: &[u8]) -> bool {
     let request = str::from_utf8(body).map(decode_json::<StoredPrompt>);
     !matches!(request, Ok(Ok(StoredPrompt { prompt: None })))
+}
+
+from_json! {
+    struct KeptConversation<'a> {
+        "store" => store: Option<RawJson<'a>>,
+    }
+}
+
+/// Tells whether an upstream may keep the conversation, which it does unless it is told not to.
+fn is_kept(body: &[u8]) -> bool {
+    let request = str::from_utf8(body).map(decode_json::<KeptConversation<'_>>);
+    let Ok(Ok(request)) = request else {
+        return true;
+    };
+    request.store.is_none_or(|store| store.get() != "false")
 }
 
 from_json! {
@@ -225,6 +242,26 @@ mod tests {
             let body = format!(r#"{{"model":"m","input":[{item}]}}"#);
             let findings = Format::Responses.codec().findings(body.as_bytes());
             assert_eq!(findings.other_model.as_deref(), model, "{item}");
+        }
+    }
+
+    #[test]
+    fn tools_of_the_conversation_are_kept_with_it() {
+        let hosted = r#"{"type":"additional_tools","tools":[{"type":"web_search"}]}"#;
+        let own = r#"{"type":"additional_tools","tools":[{"type":"function","name":"f"}]}"#;
+        for (item, fields, may_keep_tools) in [
+            (hosted, "", true),
+            (hosted, r#","store":true"#, true),
+            (hosted, r#","store":null"#, true),
+            (hosted, r#","store":false"#, false),
+            (hosted, r#","store":false,"store":true"#, true),
+            (hosted, r#","Store":false"#, true),
+            (own, "", false),
+            (r#""Hi.""#, r#","tools":[{"type":"web_search"}]"#, false),
+        ] {
+            let body = format!(r#"{{"model":"m","input":[{item}]{fields}}}"#);
+            let findings = Format::Responses.codec().findings(body.as_bytes());
+            assert_eq!(findings.may_keep_tools, may_keep_tools, "{body}");
         }
     }
 

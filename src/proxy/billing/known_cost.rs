@@ -2,7 +2,7 @@
 
 use super::recording_time;
 use crate::formats::{DearerSetting, Operation, RequestFindings};
-use crate::model::ApiError;
+use crate::model::{ApiError, Format};
 use crate::runtime::{Attempt, CappedAccount};
 use crate::translate::RequestSummary;
 
@@ -25,6 +25,12 @@ pub(in crate::proxy) fn check_known_cost(
     }
     if let Some(field) = &findings.chosen_host {
         return Err(unknown_host(capped, field));
+    }
+    let keeps_state = |attempt: &Attempt| {
+        attempt.upstream.format == Format::Responses && attempt.capabilities.responses_keeps_state
+    };
+    if findings.may_keep_tools && attempts.iter().any(keeps_state) {
+        return Err(kept_tools(capped));
     }
     match request.output_limit.zero_field {
         Some(field) => Err(ambiguous_limit(capped, field)),
@@ -75,6 +81,15 @@ fn unknown_host(capped: CappedAccount<'_>, field: &str) -> ApiError {
          cap; leave it out"
     );
     ApiError::invalid(message).at(field)
+}
+
+/// The error for tools of the upstream that it would keep with the conversation.
+fn kept_tools(capped: CappedAccount<'_>) -> ApiError {
+    let message = format!(
+        "input: the upstream would keep the tools in the conversation, and run them for requests that do not name \
+         them, and {capped} has a spending cap; put them in `tools`, or set `store` to false"
+    );
+    ApiError::invalid(message).at("input")
 }
 
 /// The error for a limit of 0 beside another one: it stands for no output, or for no limit.

@@ -136,6 +136,45 @@ async fn a_key_with_a_cap_gets_no_response_in_the_background() {
 }
 
 #[tokio::test]
+async fn a_key_with_a_cap_leaves_no_tools_in_a_kept_conversation() {
+    let mock = Mock::start();
+    let keys = capped(&[("capped", "spending_cap: 1000")]);
+    let model = |name: &str, keeps: bool| {
+        format!(
+            "  - {{id: {name}, pricing: {{input: 1}}, max_input_tokens: 1000, capabilities: {{responses_keeps_state: {keeps}}}, \
+             upstreams: [{{name: responses}}]}}\n"
+        )
+    };
+    let models = [model("keeps", true), model("forgets", false)].concat();
+    let gateway = Gateway::start(&config(mock.address, &keys, &models));
+    for (key, name, store, is_refused) in [
+        ("key-capped", "keeps", None, true),
+        ("key-capped", "keeps", Some(false), false),
+        ("key-capped", "forgets", None, false),
+        (KEY, "keeps", None, false),
+    ] {
+        let (path, mut body) = request("responses", name, "hello", false);
+        body["input"] = json!([
+            {"type": "additional_tools", "tools": [{"type": "web_search"}]},
+            {"role": "user", "content": "hello"},
+        ]);
+        if let Some(store) = store {
+            body["store"] = store.into();
+        }
+        let asked = client().post(gateway.url(&path)).bearer_auth(key);
+        let response = send(asked.json(&body)).await;
+        // The mock has no such tools: what it gets it refuses, in other words.
+        let refusal = "input: the upstream would keep the tools";
+        let message = response.error("responses");
+        assert_eq!(
+            message.starts_with(refusal),
+            is_refused,
+            "{name}: {message}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_key_at_its_cap_gets_an_error_in_every_format() {
     let mock = Mock::start();
     let keys = capped(&[

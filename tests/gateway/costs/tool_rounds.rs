@@ -37,7 +37,7 @@ async fn each_round_of_hosted_tools_is_reserved() {
     for (client, upstream, more, rounds) in [
         ("messages", "messages", search(Value::Null), 10),
         ("messages", "messages", search(json!(12)), 12),
-        ("messages", "messages", search(json!(3)), 3),
+        ("messages", "messages", search(json!(3)), 10),
         ("messages", "responses", search(json!(3)), 10),
         (
             "responses",
@@ -132,7 +132,7 @@ async fn each_round_of_hosted_tools_is_reserved() {
         (
             "responses",
             "responses",
-            json!({"input": [{"role": "user", "content": "hi"},
+            json!({"store": false, "input": [{"role": "user", "content": "hi"},
                 {"type": "additional_tools", "tools": [{"type": "web_search"}]}]}),
             10,
         ),
