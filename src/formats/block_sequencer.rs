@@ -165,13 +165,14 @@ impl ChoiceBlocks {
         if !is_known || self.incomplete(key).is_none() {
             let at = self.sent + self.buffered.len();
             self.incomplete.insert(key, at);
-            self.held += size_of::<BufferedBlock>();
-            self.buffered.push_back(BufferedBlock {
+            let buffered = BufferedBlock {
                 key,
                 block: block().into_owned(),
                 deltas: Vec::new(),
                 complete: false,
-            });
+            };
+            self.held += buffered.size();
+            self.buffered.push_back(buffered);
         }
         if let (Some(buffered), Some(delta)) = (self.incomplete(key), delta) {
             let size = delta.size();
@@ -197,7 +198,8 @@ impl ChoiceBlocks {
 
 impl BufferedBlock {
     fn size(&self) -> usize {
-        size_of::<BufferedBlock>() + self.deltas.iter().map(Delta::size).sum::<usize>()
+        let deltas = self.deltas.iter().map(Delta::size);
+        size_of::<BufferedBlock>() + self.block.size() + deltas.sum::<usize>()
     }
 
     /// Sends the events of the block, which stays open if more may come.

@@ -324,6 +324,10 @@ pub trait StreamDecoder: Send + Sync {
 pub trait StreamEncoder: Send + Sync {
     /// Encodes one event.
     fn encode_event(&mut self, event: Event<'_>, out: &mut SseWriter);
+    /// About how many bytes it holds of what it has sent, or until it can be sent.
+    fn held(&self) -> usize {
+        0
+    }
     /// Encodes the format's own error event; nothing may follow it.
     fn encode_error(&mut self, api_error: &ApiError, out: &mut SseWriter);
 }

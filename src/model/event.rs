@@ -59,10 +59,26 @@ pub enum Delta<'a> {
     Logprob(Logprob<'a>),
 }
 
+impl Block<'_> {
+    /// About how many bytes its texts and data take in memory.
+    pub fn size(&self) -> usize {
+        match self {
+            Block::Text | Block::Refusal | Block::Reasoning => 0,
+            Block::Call { id, name, .. } => id.as_ref().map_or(0, |id| id.len()) + name.len(),
+            Block::Media(media) => media.size(),
+        }
+    }
+}
+
 impl Delta<'_> {
     /// About how many bytes it takes in memory.
     pub fn size(&self) -> usize {
-        let texts = match self {
+        self.text_size() + size_of::<Delta>()
+    }
+
+    /// About how many bytes its texts take in memory.
+    pub fn text_size(&self) -> usize {
+        match self {
             Delta::Text(text) | Delta::Arguments(text) => text.len(),
             Delta::Signature(signature) => signature.data.len(),
             Delta::Citation(citation) => {
@@ -75,8 +91,7 @@ impl Delta<'_> {
                     .map(|(token, _)| token.len() + size_of::<Delta>());
                 logprob.token.len() + top.sum::<usize>()
             }
-        };
-        texts + size_of::<Delta>()
+        }
     }
 }
 

@@ -117,6 +117,17 @@ impl Response<'_> {
     }
 }
 
+impl Media<'_> {
+    /// The size of its data, or of what refers to it.
+    pub fn size(&self) -> usize {
+        match &self.source {
+            Source::Base64(text) | Source::Url(text) | Source::File(text) | Source::Plain(text) => {
+                text.len()
+            }
+        }
+    }
+}
+
 fn sum(parts: &[Part<'_>]) -> usize {
     parts.iter().map(|part| PER_PART + size(&part.kind)).sum()
 }
@@ -124,11 +135,7 @@ fn sum(parts: &[Part<'_>]) -> usize {
 fn size(part: &PartKind<'_>) -> usize {
     match part {
         PartKind::Text(text) | PartKind::Refusal(text) => text.len(),
-        PartKind::Media(Media { source, .. }) => match source {
-            Source::Base64(text) | Source::Url(text) | Source::File(text) | Source::Plain(text) => {
-                text.len()
-            }
-        },
+        PartKind::Media(media) => media.size(),
         PartKind::Reasoning { text, signature } => {
             text.len()
                 + signature

@@ -43,6 +43,16 @@ impl SignatureRecorder {
         }
     }
 
+    /// Counts what a part has, and tells whether there is still room for it.
+    fn has_room(&mut self, bytes: usize) -> bool {
+        self.size += bytes;
+        if self.size > MAX_BYTES {
+            self.signed_parts = Vec::new();
+            self.open = false;
+        }
+        self.size <= MAX_BYTES
+    }
+
     fn open_part(&mut self, block: &Block<'_>) {
         let part = match block {
             Block::Reasoning => SignedPart::Reasoning {
@@ -61,23 +71,26 @@ impl SignatureRecorder {
             }
             Block::Text | Block::Refusal | Block::Media(_) => return,
         };
-        self.signed_parts.push(part);
-        self.open = true;
+        if self.has_room(size_of::<SignedPart>() + block.size()) {
+            self.signed_parts.push(part);
+            self.open = true;
+        }
     }
 
     fn push_delta(&mut self, delta: &Delta<'_>) {
+        if matches!(delta, Delta::Text(_) | Delta::Signature(_))
+            && !self.has_room(delta.text_size())
+        {
+            return;
+        }
         match (self.signed_parts.last_mut(), delta) {
             (Some(SignedPart::Reasoning { text, .. }), Delta::Text(more)) => {
-                self.size += more.len();
-                if self.size <= MAX_BYTES {
-                    text.push_str(more);
-                }
+                text.push_str(more);
             }
             (
                 Some(SignedPart::Reasoning { signature, .. } | SignedPart::Call { signature, .. }),
                 Delta::Signature(new),
             ) => {
-                self.size += new.data.len();
                 *signature = Some(new.clone().into_owned());
             }
             _ => {}

@@ -65,7 +65,8 @@ impl StreamTranslator {
     }
 
     pub(super) fn buffered(&self) -> usize {
-        self.frames.buffered() + self.decoder.held()
+        let sides = self.decoder.held() + self.encoder.held();
+        self.frames.buffered() + sides + self.names.buffered_bytes()
     }
 
     /// Translates one chunk of the upstream's stream.
@@ -105,9 +106,7 @@ impl StreamTranslator {
         *out = (!bytes.is_empty()).then_some(bytes);
         match api_error {
             Some(api_error) => Err(api_error),
-            None if self.buffered() + self.names.buffered_bytes() > limit => {
-                Err(chunk_too_large(limit, observer))
-            }
+            None if self.buffered() > limit => Err(chunk_too_large(limit, observer)),
             None => Ok(()),
         }
     }
@@ -300,6 +299,94 @@ mod tests {
             let length = chunk.len();
             assert!(is_expected, "{from:?} {length}: {message}");
             assert_eq!(observer.is_unread, fault.is_some(), "{from:?} {length}");
+        }
+    }
+
+    #[test]
+    fn what_is_held_of_many_events_is_limited() {
+        let long = "x".repeat(100);
+        let chat = |delta: String| format!(r#"{{"choices":[{{"index":0,"delta":{{{delta}}}}}]}}"#);
+        let call = |at: usize, arguments: &str| {
+            let function = format!(r#"{{"name":"f","arguments":"{arguments}"}}"#);
+            chat(format!(
+                r#""tool_calls":[{{"index":{at},"id":"{long}{at}","function":{function}}}]"#
+            ))
+        };
+        let text = |_| chat(format!(r#""content":"{long}""#));
+        let native = |part: String| {
+            format!(r#"{{"candidates":[{{"index":0,"content":{{"parts":[{part}]}}}}]}}"#)
+        };
+        type Events<'e> = &'e dyn Fn(usize) -> String;
+        let waiting_calls: Events<'_> = &|at| call(at, if at == 0 { "1" } else { "" });
+        let complete_calls: Events<'_> = &|at| call(at, "{}");
+        let cited: Events<'_> = &|at| match at {
+            0 => r#"{"type":"message_start","message":{"id":"m"}}"#.to_owned(),
+            1 => r#"{"type":"content_block_start","index":0,"content_block":{"type":"text"}}"#
+                .to_owned(),
+            _ => format!(
+                r#"{{"type":"content_block_delta","index":0,"delta":{{"type":"citations_delta","citation":{{"type":"web_search_result_location","url":"http://{long}{at}"}}}}}}"#
+            ),
+        };
+        let images: Events<'_> = &|at| {
+            match at {
+            0 => r#"{"type":"response.output_item.added","output_index":0,"item":{"type":"function_call","call_id":"c","name":"f"}}"#.to_owned(),
+            _ => format!(
+                r#"{{"type":"response.output_item.done","output_index":{at},"item":{{"type":"image_generation_call","id":"i{at}","result":"{long}"}}}}"#
+            ),
+        }
+        };
+        let partial: Events<'_> = &|at| {
+            let name = if at == 0 { r#""name":"f","# } else { "" };
+            let argument = format!(r#"{{"jsonPath":"$.a","stringValue":"{long}"}}"#);
+            native(format!(
+                r#"{{"functionCall":{{{name}"partialArgs":[{argument}],"willContinue":true}}}}"#
+            ))
+        };
+        let native_text: Events<'_> = &|_| native(format!(r#"{{"text":"{long}"}}"#));
+        let arguments: Events<'_> = &|_| call(0, "1");
+        let reasoning: Events<'_> = &|_| native(format!(r#"{{"text":"{long}","thought":true}}"#));
+        let (limit, most) = (20_000, 400);
+        for (from, to, events, is_limited) in [
+            (Format::Chat, Format::Messages, waiting_calls, true),
+            (Format::Chat, Format::Messages, complete_calls, true),
+            (Format::Messages, Format::Chat, cited, true),
+            (Format::Responses, Format::Chat, images, true),
+            (Format::Native, Format::Chat, partial, true),
+            (Format::Native, Format::Messages, native_text, true),
+            (Format::Chat, Format::Responses, &text, true),
+            (Format::Chat, Format::Native, &text, true),
+            (Format::Native, Format::Chat, reasoning, true),
+            (Format::Chat, Format::Messages, &text, false),
+            (Format::Chat, Format::Messages, arguments, false),
+            (
+                Format::Messages,
+                Format::Native,
+                &|at| cited(at.min(1)),
+                false,
+            ),
+        ] {
+            let mut translator = StreamTranslator::new(from, to, &options());
+            let mut observer = ResponseObserver::default();
+            let failed = (0..most).find_map(|at| {
+                let event = format!("data: {}\n\n", events(at));
+                let event = event.as_bytes();
+                let translated =
+                    translator.translate_chunk(event, false, limit, &mut observer, &mut None);
+                translated
+                    .err()
+                    .map(|api_error| (at, api_error.message.clone()))
+            });
+            let sample = events(2);
+            match failed {
+                Some((at, message)) => {
+                    assert!(
+                        message.contains("is larger than 20000 bytes"),
+                        "{message}: {sample}"
+                    );
+                    assert!(is_limited && at > 10, "{from:?} -> {to:?}: {at}: {sample}");
+                }
+                None => assert!(!is_limited, "{from:?} -> {to:?}: {sample}"),
+            }
         }
     }
 

@@ -54,6 +54,11 @@ pub(super) struct KnownCitations {
 }
 
 impl KnownCitations {
+    /// About how many bytes it takes.
+    pub(super) fn held(&self) -> usize {
+        2 * self.keys.len() * size_of::<CitationKey>()
+    }
+
     /// Decodes the citations of one chunk that no chunk before had.
     pub(super) fn decode<'a>(
         &mut self,

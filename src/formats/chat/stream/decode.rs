@@ -79,7 +79,8 @@ impl StreamDecoder for ChatStreamDecoder {
     }
 
     fn held(&self) -> usize {
-        self.blocks.held()
+        let calls = self.choices.iter().map(|choice| choice.calls.held());
+        self.blocks.held() + calls.sum::<usize>()
     }
 
     fn take_usage_report(&mut self) -> Option<ReportedUsage> {

@@ -15,7 +15,12 @@ pub(super) struct DecodedCalls {
     by_id: AHashMap<(Option<u32>, Option<String>), usize>,
     /// The calls whose arguments are complete and whose blocks are open.
     complete: Vec<usize>,
+    /// About how many bytes all of this takes.
+    held: usize,
 }
+
+/// What a call takes beside its id, about: an entry of each list.
+const PER_CALL: usize = 256;
 
 #[derive(Debug)]
 struct DecodedCall {
@@ -57,6 +62,7 @@ impl DecodedCalls {
     fn add(&mut self, fragment: &CallFragment<'_>) -> usize {
         let at = self.calls.len();
         let id = fragment.id.as_deref().map(str::to_owned);
+        self.held += PER_CALL + 3 * id.as_ref().map_or(0, String::len);
         if let Some(index) = fragment.index {
             self.by_index.insert(index, at);
             self.by_id.insert((Some(index), id.clone()), at);
@@ -69,6 +75,10 @@ impl DecodedCalls {
             is_closed: false,
         });
         at
+    }
+
+    pub(super) const fn held(&self) -> usize {
+        self.held
     }
 
     pub(super) fn is_closed(&self, at: usize) -> bool {

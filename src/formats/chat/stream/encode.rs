@@ -43,6 +43,8 @@ struct EncodedChoice {
     has_audio: bool,
     /// Delayed to the end: clients join lists only if they come at once or have numbered entries.
     citations: Vec<Citation<'static>>,
+    /// About how many bytes reasoning and citations take.
+    held: usize,
     /// Delayed to the end: nothing of a choice may follow it.
     finish: Option<&'static str>,
 }
@@ -167,6 +169,7 @@ impl ChatStreamEncoder {
         let mut chunk_delta = ChatDelta::default();
         match (&mut progress.open, delta) {
             (_, Delta::Citation(citation)) => {
+                progress.held += delta.size();
                 return progress.citations.push(citation.clone().into_owned());
             }
             (_, Delta::Logprob(logprob)) => {
@@ -178,6 +181,7 @@ impl ChatStreamEncoder {
             (Some(OpenChatBlock::Refusal), Delta::Text(text)) => chunk_delta.refusal = Some(text),
             (Some(OpenChatBlock::Reasoning { text: whole, .. }), Delta::Text(text)) => {
                 whole.push_str(text);
+                progress.held += text.len();
                 chunk_delta.reasoning_content = Some(text);
             }
             (
@@ -285,6 +289,10 @@ impl ChatStreamEncoder {
 }
 
 impl StreamEncoder for ChatStreamEncoder {
+    fn held(&self) -> usize {
+        self.choices.values().map(|choice| choice.held).sum()
+    }
+
     fn encode_event(&mut self, event: Event<'_>, out: &mut SseWriter) {
         if self.is_over {
             return;

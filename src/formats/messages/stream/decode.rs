@@ -52,6 +52,8 @@ pub(in crate::formats::messages) struct MessagesStreamDecoder {
     blocks: BlockSequencer,
     /// The blocks that are open, by their index.
     running: HashMap<u32, RunningBlock>,
+    /// About how many bytes these take.
+    running_bytes: usize,
     /// How many blocks came complete in `message_start`.
     complete_blocks: u32,
     /// The length of the text so far, which citations refer to.
@@ -79,6 +81,25 @@ struct RunningBlock {
     start: u64,
     /// URL and title of each citation.
     citations: Vec<(String, Option<String>)>,
+    /// About how many bytes it takes.
+    bytes: usize,
+}
+
+impl RunningBlock {
+    fn new(start: u64) -> RunningBlock {
+        RunningBlock {
+            start,
+            citations: Vec::new(),
+            bytes: 2 * size_of::<RunningBlock>(),
+        }
+    }
+
+    fn cite(&mut self, (url, title): (Text<'_>, Option<Text<'_>>)) {
+        self.bytes += size_of::<(String, Option<String>)>() + url.len();
+        self.bytes += title.as_ref().map_or(0, |title| title.len());
+        self.citations
+            .push((url.into_owned(), title.map(Text::into_owned)));
+    }
 }
 
 impl StreamDecoder for MessagesStreamDecoder {
@@ -113,7 +134,7 @@ impl StreamDecoder for MessagesStreamDecoder {
     }
 
     fn held(&self) -> usize {
-        self.blocks.held()
+        self.blocks.held() + self.running_bytes
     }
 
     fn take_usage_report(&mut self) -> Option<ReportedUsage> {
@@ -184,11 +205,14 @@ impl MessagesStreamDecoder {
             return Ok(());
         };
         let citations = block.decode_citations(&mut Losses::default())?;
-        let running = RunningBlock {
-            start: self.characters,
-            citations: citations.into_iter().map(owned_citation).collect(),
-        };
-        self.running.insert(index, running);
+        let mut running = RunningBlock::new(self.characters);
+        for citation in citations {
+            running.cite(citation);
+        }
+        self.running_bytes += running.bytes;
+        if let Some(replaced) = self.running.insert(index, running) {
+            self.running_bytes -= replaced.bytes;
+        }
         let (block, deltas) = match part {
             PartKind::Reasoning { text, signature } => {
                 let signature = signature.map(Delta::Signature);
@@ -238,7 +262,11 @@ impl MessagesStreamDecoder {
             "citations_delta" => {
                 let losses = &mut Losses::default();
                 let citation = delta.citation.and_then(|raw| decode_citation(raw, losses));
-                running.citations.extend(citation.map(owned_citation));
+                if let Some(citation) = citation {
+                    self.running_bytes -= running.bytes;
+                    running.cite(citation);
+                    self.running_bytes += running.bytes;
+                }
                 None
             }
             _ => None,
@@ -253,6 +281,7 @@ impl MessagesStreamDecoder {
         let Some(running) = self.running.remove(&index) else {
             return;
         };
+        self.running_bytes -= running.bytes;
         for (url, title) in running.citations {
             let citation = Citation {
                 url: url.into(),
@@ -313,8 +342,4 @@ fn text_delta(text: Text<'_>) -> Option<Delta<'_>> {
 
 fn signature_delta(data: Text<'_>, issuer: Issuer) -> Option<Delta<'_>> {
     (!data.is_empty()).then_some(Delta::Signature(Signature { issuer, data }))
-}
-
-fn owned_citation((url, title): (Text<'_>, Option<Text<'_>>)) -> (String, Option<String>) {
-    (url.into_owned(), title.map(Text::into_owned))
 }

@@ -82,6 +82,10 @@ impl StreamDecoder for NativeStreamDecoder {
         std::mem::take(&mut self.losses)
     }
 
+    fn held(&self) -> usize {
+        self.candidates.values().map(CandidateDecoder::held).sum()
+    }
+
     fn finish(&mut self, out: &mut dyn FnMut(Event<'_>)) -> Result<(), ApiError> {
         let is_finished = |candidate: &CandidateDecoder| candidate.finish.is_some();
         if self.candidates.is_empty() || !self.candidates.values().all(is_finished) {
@@ -153,6 +157,13 @@ enum OpenBlock {
 }
 
 impl CandidateDecoder {
+    fn held(&self) -> usize {
+        let call = self.partial_call.as_ref().map_or(0, |call| call.held);
+        let signature = self.deferred_signature.as_ref();
+        let signature = signature.map_or(0, |signature| signature.data.len());
+        self.text.held() + self.citations.held() + call + signature
+    }
+
     fn decode_candidate(
         &mut self,
         candidate: &mut UpstreamCandidate<'_>,

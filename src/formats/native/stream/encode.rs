@@ -31,6 +31,10 @@ pub(in crate::formats::native) struct NativeStreamEncoder {
 }
 
 impl StreamEncoder for NativeStreamEncoder {
+    fn held(&self) -> usize {
+        self.candidates.values().map(CandidateEncoder::held).sum()
+    }
+
     fn encode_event(&mut self, event: Event<'_>, out: &mut SseWriter) {
         if self.ended {
             return;
@@ -108,6 +112,9 @@ impl NativeStreamEncoder {
 
     fn encode_delta(&mut self, index: u32, delta: Delta<'_>, out: &mut SseWriter) {
         let candidate = self.candidates.entry(index).or_default();
+        if matches!(delta, Delta::Citation(_) | Delta::Logprob(_)) {
+            candidate.annotation_bytes += delta.size();
+        }
         match (delta, candidate.open) {
             (Delta::Text(text), _) if text.is_empty() => {}
             (Delta::Text(_), ClientBlock::Reasoning) if self.hides_reasoning => {}
@@ -276,6 +283,8 @@ struct CandidateEncoder {
     last_part: Option<ClientBlock>,
     citations: Vec<Citation<'static>>,
     logprobs: Vec<Logprob<'static>>,
+    /// About how many bytes these take.
+    annotation_bytes: usize,
     finish: Option<Finish<'static>>,
 }
 
@@ -289,6 +298,15 @@ enum ClientBlock {
 }
 
 impl CandidateEncoder {
+    fn held(&self) -> usize {
+        let call = self.call.as_ref().map_or(0, |call| match &call.arguments {
+            Arguments::Text(text) => text.len(),
+            Arguments::Tree(_) => 0,
+        });
+        let refusal = self.held_refusal.as_ref().map_or(0, String::len);
+        self.text.held() + self.annotation_bytes + call + refusal
+    }
+
     fn send_call(&mut self, index: u32, chunks: &mut ChunkWriter, out: &mut SseWriter) {
         if let Some(call) = self.call.take() {
             if call.signature.is_some() {

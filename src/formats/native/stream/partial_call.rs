@@ -13,7 +13,12 @@ pub(super) struct PartialCall {
     pub(super) name: String,
     pub(super) signature: Option<Signature<'static>>,
     arguments: ArgumentTree,
+    /// About how many bytes all of this takes.
+    pub(super) held: usize,
 }
+
+/// What a step of a path takes beside its key, about.
+const PER_STEP: usize = 2 * size_of::<(String, ArgumentTree)>();
 
 /// How deep arguments may be nested whose path is a text: each level of a path takes far more memory than its text.
 const MAX_DEPTH: usize = 16;
@@ -53,7 +58,10 @@ impl PartialCall {
         signature: Option<Signature<'_>>,
     ) -> PartialCall {
         let own = |text: &Text<'_>| text.clone().into_owned();
+        let texts = [&call.id, &call.name].into_iter().flatten();
+        let texts: usize = texts.map(|text| text.len()).sum();
         PartialCall {
+            held: texts + signature.as_ref().map_or(0, |it| it.data.len()),
             id: call.id.as_ref().map(own).filter(|id| !id.is_empty()),
             name: call.name.as_ref().map(own).unwrap_or_default(),
             signature: signature.map(Signature::into_owned),
@@ -70,7 +78,9 @@ impl PartialCall {
                 return Err(TooDeep);
             }
             node = node.child(segment);
+            self.held += PER_STEP;
         }
+        self.held += 2 * path.len() + argument.string_value.as_ref().map_or(0, |it| it.len());
         if let Some(more) = argument.string_value {
             match node {
                 ArgumentTree::Text(text) => text.push_str(&more),

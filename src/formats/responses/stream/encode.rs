@@ -37,6 +37,8 @@ pub(in crate::formats::responses) struct ResponsesStreamEncoder {
     /// The message of a content filter, sent as the last of the response.
     filter_message: Option<String>,
     usage: Option<Usage>,
+    /// About how many bytes the response takes so far, all of which its last event repeats.
+    held: usize,
 }
 
 /// The open block, as far as its item has begun.
@@ -71,6 +73,7 @@ impl ResponsesStreamEncoder {
             ending: encode_finish(&Finish::Other),
             filter_message: None,
             usage: None,
+            held: 0,
         }
     }
 
@@ -84,6 +87,7 @@ impl ResponsesStreamEncoder {
     }
 
     fn open_block(&mut self, block: Block<'_>, out: &mut SseWriter) {
+        self.held += size_of::<OutputItem<'_>>() + block.size();
         self.block = match block {
             Block::Text => EncodedBlock::Text,
             Block::Refusal => EncodedBlock::Refusal,
@@ -103,6 +107,10 @@ impl ResponsesStreamEncoder {
     }
 
     fn encode_block_delta(&mut self, delta: Delta<'_>, out: &mut SseWriter) {
+        self.held += match &delta {
+            Delta::Text(_) | Delta::Arguments(_) => delta.text_size(),
+            _ => delta.size(),
+        };
         match delta {
             Delta::Text(text) => self.encode_text(&text, out),
             Delta::Arguments(text) => {
@@ -302,6 +310,10 @@ impl ResponsesStreamEncoder {
 }
 
 impl StreamEncoder for ResponsesStreamEncoder {
+    fn held(&self) -> usize {
+        self.held
+    }
+
     fn encode_event(&mut self, event: Event<'_>, out: &mut SseWriter) {
         if self.ended {
             return;
