@@ -55,7 +55,7 @@ impl ConversationContext {
     /// itself is left alone.
     pub(super) fn state_for(&self, attempt: &Attempt) -> Option<ConversationState> {
         let state = self.state.clone();
-        let state = state.filter(|_| self.can_store && !stores_itself(attempt));
+        let state = state.filter(|_| self.can_store && !attempt.stores_responses());
         state.map(|state| ConversationState {
             previous_response_id: state.previous_response_id.filter(|_| self.is_resumed),
             ..state
@@ -245,7 +245,7 @@ impl ConversationContext {
             return;
         }
         let is_stored = self.state.as_ref().is_some_and(|state| state.store);
-        let is_stored = is_stored && stores_itself(attempt);
+        let is_stored = is_stored && attempt.stores_responses();
         let response_id = observer.response_id().filter(|_| is_stored);
         let origin = attempt.upstream.id_origin;
         let mark = Bytes::copy_from_slice(origin.as_bytes());
@@ -310,13 +310,7 @@ impl ConversationContext {
 
 /// Whether the upstream of an attempt may know the ids that it has given: of the formats only one has a setting for that.
 fn keeps_what_it_gives(attempt: &Attempt) -> bool {
-    attempt.upstream.format != Format::Responses || stores_itself(attempt)
-}
-
-/// Whether the upstream of an attempt stores responses.
-fn stores_itself(attempt: &Attempt) -> bool {
-    let capabilities = &attempt.capabilities;
-    attempt.upstream.format == Format::Responses && capabilities.responses_keeps_state
+    attempt.upstream.format != Format::Responses || attempt.stores_responses()
 }
 
 /// Answers a request for a stored response. It is in memory by now, if it is stored at all. `grow` counts what the

@@ -31,6 +31,11 @@ impl Attempt {
     pub fn is_same_as(&self, other: &Attempt) -> bool {
         Arc::ptr_eq(&self.health, &other.health) && Arc::ptr_eq(&self.settings, &other.settings)
     }
+
+    /// Whether its upstream stores responses.
+    pub fn stores_responses(&self) -> bool {
+        self.upstream.format == Format::Responses && self.capabilities.responses_keeps_state
+    }
 }
 
 /// What of a request decides among the upstreams of a model.

@@ -43,8 +43,8 @@ impl SignatureRecorder {
         }
     }
 
-    /// Counts what a part has, and tells whether there is still room for it.
-    fn has_room(&mut self, bytes: usize) -> bool {
+    /// Takes room for what a part has. Without enough for all parts none is kept.
+    fn take_room(&mut self, bytes: usize) -> bool {
         self.size += bytes;
         if self.size > MAX_BYTES {
             self.signed_parts = Vec::new();
@@ -71,7 +71,7 @@ impl SignatureRecorder {
             }
             Block::Text | Block::Refusal | Block::Media(_) => return,
         };
-        if self.has_room(size_of::<SignedPart>() + block.size()) {
+        if self.take_room(size_of::<SignedPart>() + block.size()) {
             self.signed_parts.push(part);
             self.open = true;
         }
@@ -79,7 +79,7 @@ impl SignatureRecorder {
 
     fn push_delta(&mut self, delta: &Delta<'_>) {
         if matches!(delta, Delta::Text(_) | Delta::Signature(_))
-            && !self.has_room(delta.text_size())
+            && !self.take_room(delta.text_size())
         {
             return;
         }

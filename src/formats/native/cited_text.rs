@@ -8,8 +8,8 @@ pub(super) struct CitedText<'a> {
     runs: Vec<TextRun<'a>>,
     /// How many runs at the start are complete and indexed.
     indexed: usize,
-    /// About how many bytes all of this takes.
-    held: usize,
+    /// The length of all runs.
+    length: usize,
 }
 
 /// A part of the answer that holds text.
@@ -29,15 +29,10 @@ struct TextRun<'a> {
 
 const STEP: usize = 64;
 
-/// What so many bytes of text take with their marks.
-const fn with_marks(bytes: usize) -> usize {
-    bytes + bytes / STEP * size_of::<usize>()
-}
-
 impl<'a> CitedText<'a> {
     /// Appends the text of a new part.
     pub(super) fn push(&mut self, part: usize, text: Text<'a>) {
-        self.held += size_of::<TextRun<'_>>() + with_marks(text.len());
+        self.length += text.len();
         self.runs.push(TextRun {
             part,
             text,
@@ -54,7 +49,7 @@ impl<'a> CitedText<'a> {
         match self.runs.last_mut() {
             Some(run) if run.part == part => {
                 run.text.to_mut().push_str(text);
-                self.held += with_marks(text.len());
+                self.length += text.len();
             }
             _ => self.push(part, text.to_owned().into()),
         }
@@ -62,7 +57,8 @@ impl<'a> CitedText<'a> {
 
     /// About how many bytes it takes.
     pub(super) const fn held(&self) -> usize {
-        self.held
+        let marks = self.length / STEP * size_of::<usize>();
+        self.runs.len() * size_of::<TextRun<'_>>() + self.length + marks
     }
 
     /// Indexes what was appended since the last time.

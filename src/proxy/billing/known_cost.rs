@@ -2,7 +2,7 @@
 
 use super::recording_time;
 use crate::formats::{DearerSetting, Operation, RequestFindings};
-use crate::model::{ApiError, Format};
+use crate::model::ApiError;
 use crate::runtime::{Attempt, CappedAccount};
 use crate::translate::RequestSummary;
 
@@ -26,10 +26,7 @@ pub(in crate::proxy) fn check_known_cost(
     if let Some(field) = &findings.chosen_host {
         return Err(unknown_host(capped, field));
     }
-    let keeps_state = |attempt: &Attempt| {
-        attempt.upstream.format == Format::Responses && attempt.capabilities.responses_keeps_state
-    };
-    if findings.may_keep_tools && attempts.iter().any(keeps_state) {
+    if findings.may_keep_tools && attempts.iter().any(Attempt::stores_responses) {
         return Err(kept_tools(capped));
     }
     match request.output_limit.zero_field {

@@ -43,7 +43,7 @@ struct EncodedChoice {
     has_audio: bool,
     /// Delayed to the end: clients join lists only if they come at once or have numbered entries.
     citations: Vec<Citation<'static>>,
-    /// About how many bytes reasoning and citations take.
+    /// About how many bytes reasoning and citations have taken.
     held: usize,
     /// Delayed to the end: nothing of a choice may follow it.
     finish: Option<&'static str>,
