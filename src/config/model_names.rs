@@ -100,22 +100,69 @@ impl ModelNames {
 /// A name in the spelling that stands for all others.
 fn fold(name: &str) -> Cow<'_, str> {
     let has_other_case = name.bytes().any(|byte| byte.is_ascii_uppercase());
-    if !has_other_case && name.split('/').all(|part| !part.is_empty()) {
+    if !has_other_case && name.split('/').eq(telling_parts(name)) {
         return name.into();
     }
-    let parts = name.split('/').filter(|part| !part.is_empty());
-    let parts: Vec<String> = parts.map(str::to_ascii_lowercase).collect();
+    let parts: Vec<String> = telling_parts(name).map(str::to_ascii_lowercase).collect();
     parts.join("/").into()
 }
 
-/// The hash of a name without what some upstreams do not tell apart: case, and slashes beyond those between its parts.
+/// The hash of a name without what some upstreams do not tell apart: case, and parts that tell nothing.
 fn spelling_hash(state: &RandomState, name: &str) -> u64 {
     let mut hasher = state.build_hasher();
-    for part in name.split('/').filter(|part| !part.is_empty()) {
+    for part in telling_parts(name) {
         hasher.write_u8(b'/');
         for byte in part.bytes() {
             hasher.write_u8(byte.to_ascii_lowercase());
         }
     }
     hasher.finish()
+}
+
+/// The parts of a name between its slashes, without empty ones and without a `models` before the others: to Google's models `models/x`
+/// is `x`.
+fn telling_parts(name: &str) -> impl Iterator<Item = &str> {
+    let mut parts = name.split('/').filter(|part| !part.is_empty()).peekable();
+    std::iter::from_fn(move || {
+        loop {
+            let part = parts.next()?;
+            if !part.eq_ignore_ascii_case("models") || parts.peek().is_none() {
+                return Some(part);
+            }
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ModelNames;
+
+    #[test]
+    fn another_spelling_of_a_name_is_served_by_no_star() {
+        let mut names = ModelNames::default();
+        for (number, name) in ["acme/big-4", "acme/*", "acme/large-*", "*", "models"]
+            .into_iter()
+            .enumerate()
+        {
+            names.insert(name, number);
+        }
+        for (name, number) in [
+            ("acme/big-4", Some(0)),
+            ("acme/small", Some(1)),
+            ("acme/large-1", Some(2)),
+            ("other", Some(3)),
+            ("models", Some(4)),
+            ("acme/models", Some(1)),
+            ("models/other", Some(3)),
+            ("Acme/BIG-4", None),
+            ("acme//big-4", None),
+            ("acme/models/big-4", None),
+            ("Models/acme/big-4", None),
+            ("models/acme/small", None),
+            ("acme/models/large-1", None),
+        ] {
+            let found = names.find(name).map(|found| found.number);
+            assert_eq!(found, number, "{name}");
+        }
+    }
 }

@@ -34,6 +34,8 @@ pub enum KeptKind {
     ApprovalRequest,
     /// The audio of an earlier response.
     Audio,
+    /// A conversation, under the id of its last response.
+    Thread,
 }
 
 impl KeptIds {
@@ -63,6 +65,11 @@ impl KeptMention {
                 "send the request to the model again",
             ),
             KeptKind::Audio => ("messages", "audio", "send its transcript as `content`"),
+            KeptKind::Thread => (
+                "thread",
+                "a response",
+                "send the whole conversation as `messages`",
+            ),
         };
         let id = truncated(&self.id);
         let message =

@@ -33,6 +33,7 @@ mod messages;
 mod model_list;
 mod multipart;
 mod native;
+mod normalized_text;
 mod other_model;
 mod output_schema;
 mod public_address;
@@ -85,6 +86,7 @@ pub use messages::{
     is_expired_credential, set_stream, take_headers,
 };
 pub use model_list::ModelPage;
+pub use normalized_text::max_growth;
 pub use public_address::{is_public, is_public_https};
 pub use reported_usage::ReportedUsage;
 pub use request_findings::RequestFindings;

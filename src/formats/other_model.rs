@@ -48,13 +48,23 @@ pub(super) fn model_in_form(
     found.map(|field| truncated(field.name).into_owned())
 }
 
-/// Tells whether a value is an object or a list, and has a field that names a model.
+/// Tells whether a value is an object or a list with a field that names a model, or may be one for parsers which take more than
+/// JSON: `NaN`, numbers such as `01`, other encodings.
 fn has_model(value: &[u8]) -> bool {
-    let text = str::from_utf8(value).unwrap_or_default();
-    let mut found = false;
-    // What is no JSON is text.
-    let _ = search_models(&mut JsonReader::new(text), &mut found);
-    found
+    let Ok(text) = str::from_utf8(value) else {
+        return true;
+    };
+    if text.contains('\0') {
+        return true;
+    }
+    let text =
+        text.trim_start_matches(|letter: char| letter.is_whitespace() || letter == '\u{feff}');
+    if !text.starts_with(['{', '[']) {
+        return false;
+    }
+    let (mut reader, mut found) = (JsonReader::new(text), false);
+    let read = search_models(&mut reader, &mut found);
+    found || read.and_then(|()| reader.end()).is_err()
 }
 
 fn search_models(reader: &mut JsonReader<'_>, found: &mut bool) -> DecodeResult {
@@ -78,15 +88,23 @@ mod tests {
             r#"{"model":"a"}"#,
             r#" [{"x":[{"Models":["a"]}]}]"#,
             r#"{"model":"a""#,
+            r#"{"a":NaN,"model":"gpt-x"}"#,
+            r#"[{"a":01,"model":"gpt-x"}]"#,
+            "{model: a}",
+            "\u{feff}{'model': 'a'}",
+            r#"{"a":1} {"model":"b"}"#,
+            "\0{\0}",
+            &"[".repeat(1000),
         ] {
             assert!(has_model(value.as_bytes()), "{value}");
         }
+        assert!(has_model(b"\xff\xfe{\0}\0"));
         for value in [
             r#"{"model":null}"#,
             "model",
             "",
             r#"["model"]"#,
-            "{model: a}",
+            "a {model}",
         ] {
             assert!(!has_model(value.as_bytes()), "{value}");
         }

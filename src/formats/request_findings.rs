@@ -14,6 +14,8 @@ pub struct RequestFindings {
     pub unknown_field: Option<String>,
     /// The path of the first field that names a model beside the one that the request is for.
     pub other_model: Option<String>,
+    /// How many media of the input stand in the body. Those that the decoder does not find are nevertheless the upstream's to read.
+    pub media: u64,
     /// The input is all in the body, and all text. `false`: not for sure.
     pub has_only_text: bool,
     /// It has tools or a schema of the output, for which an upstream adds to the prompt by itself.
@@ -75,6 +77,7 @@ impl RequestFindings {
             unknown_field: scan.unknown_field,
             other_model: scan.other_model,
             chosen_host: scan.chosen_host,
+            media: scan.media,
             has_only_text: scan.is_text,
             has_prompting_field: scan.has_prompting_field,
             has_stored_item: scan.has_stored_item,

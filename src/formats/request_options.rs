@@ -246,6 +246,8 @@ pub struct RoutingFields<'a> {
     pub output_limit: OutputLimit,
     /// The upstream is to answer after the response to this request.
     pub is_background: bool,
+    /// The field for which the upstream keeps the conversation under the id of its response, whatever the gateway stores.
+    pub kept_conversation: Option<&'static str>,
     /// In formats that have a [`ConversationCodec`](super::ConversationCodec).
     pub conversation: Option<ConversationState>,
     /// In formats that have it.

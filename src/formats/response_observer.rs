@@ -56,6 +56,8 @@ pub struct ResponseObserver {
     pub api_error: Option<ApiError>,
     /// How many choices were asked for; 0 stands for one.
     pub choices: u64,
+    /// The upstream keeps the conversation under the id of the response.
+    notes_response_id: bool,
     /// One bit per choice: those that have appeared, and those that are complete.
     pub(super) appeared: u128,
     pub(super) completed: u128,
@@ -117,6 +119,14 @@ impl ResponseObserver {
         }
     }
 
+    /// Observes the id of the response too, if the upstream keeps the conversation under it.
+    pub fn noting_response_id(self, notes_response_id: bool) -> ResponseObserver {
+        ResponseObserver {
+            notes_response_id,
+            ..self
+        }
+    }
+
     /// Records the usage that the upstream reports. What the report itself counts of the output covers all content of that
     /// kind before it.
     pub fn record_usage(&mut self, report: ReportedUsage) {
@@ -161,6 +171,16 @@ impl ResponseObserver {
     /// Notes that the upstream has run a tool: the ids of this response are needed for longer.
     pub(super) const fn observe_hosted_call(&mut self) {
         self.has_resources = true;
+    }
+
+    /// Notes the id of the response, where the upstream keeps the conversation under it.
+    pub(super) fn observe_kept_response(&mut self, id: Option<RawJson<'_>>) {
+        if let Some(id) = id
+            .filter(|_| self.notes_response_id)
+            .and_then(RawJson::text)
+        {
+            self.observe_resource(&id);
+        }
     }
 
     /// Notes the id of a container or of audio, which the upstream keeps for later requests.

@@ -30,6 +30,8 @@ pub struct BodyScan<'a> {
     pub is_text: bool,
     /// It has a field for which an upstream adds to the prompt by itself, such as tools.
     pub has_prompting_field: bool,
+    /// How many media of the input there are.
+    pub media: u64,
     /// It has an item of the type that an upstream may keep, with an `id` and without its content.
     pub has_stored_item: bool,
     /// The wanted fields of the body itself, in the order of their names.
@@ -58,6 +60,23 @@ pub fn scan_body<'a>(text: &'a str, index: &FieldIndex) -> BodyScan<'a> {
         scanner.note_unknown(&Path::Root);
     }
     scanner.found
+}
+
+/// Counts what is one medium, or a list of such.
+fn count_media(mut value: JsonReader<'_>) -> u64 {
+    let mut count = 0;
+    match value.peek() {
+        Some(b'n') => {}
+        Some(b'[') => {
+            // What is no JSON is found to be so in its turn.
+            let _ = value.array(|reader| {
+                count += 1;
+                reader.skip()
+            });
+        }
+        _ => count = 1,
+    }
+    count
 }
 
 struct BodyScanner<'i, 'a> {
@@ -262,6 +281,9 @@ impl<'a> BodyScanner<'_, 'a> {
         }
         if is_first && entry.is_placed && reader.peek() != Some(b'n') {
             found.placed.push(name);
+        }
+        if self.index.is_media(&entry, &path) {
+            self.found.media += count_media(reader.clone());
         }
         if let Some((_, content)) = self.index.known.stored {
             found.has_id |= name == "id" && reader.peek() != Some(b'n');

@@ -28,6 +28,8 @@ pub struct KnownFields {
     pub prompting: &'static [&'static str],
     /// The same of the objects in it.
     pub nested_prompting: &'static [&'static str],
+    /// The paths of the fields each of which is a medium of the input, or a list of such.
+    pub media: &'static [&'static [&'static str]],
     /// The field of the body itself that has the turns of the conversation, in which no model is looked for.
     pub turns: Option<&'static str>,
     /// What in the conversation may have an upstream run tools of its own; `None`: nothing is looked for.
@@ -107,6 +109,7 @@ pub const NO_FIELDS: KnownFields = KnownFields {
     wanted: &[],
     prompting: &[],
     nested_prompting: &[],
+    media: &[],
     turns: None,
     conversation: None,
     stored: None,
@@ -141,6 +144,8 @@ pub(super) struct FieldEntry {
     pub(super) nested: Knowledge,
     pub(super) is_opaque: bool,
     pub(super) is_placed: bool,
+    /// It is a medium in some places.
+    pub(super) is_media: bool,
     /// The place of its value among the wanted ones.
     pub(super) wanted: Option<usize>,
 }
@@ -187,6 +192,10 @@ impl FieldIndex {
         for name in known.placed.iter().flat_map(|placed| placed.names) {
             self.entry(name).is_placed = true;
         }
+        for path in known.media.iter().copied().flatten() {
+            let name = path.rsplit('.').next().unwrap_or(path);
+            self.entry(name).is_media = true;
+        }
         for (at, name) in known.wanted.iter().enumerate().flat_map(|(at, names)| {
             let names = names.iter();
             names.map(move |name| (at, name))
@@ -206,6 +215,7 @@ impl FieldIndex {
             nested: Knowledge::Unknown,
             is_opaque: false,
             is_placed: false,
+            is_media: false,
             wanted: None,
         })
     }
@@ -233,6 +243,12 @@ impl FieldIndex {
     pub(super) fn is_in_place(&self, name: &str, object: &Path<'_>) -> bool {
         let mut placed = self.known.placed.iter();
         placed.any(|placed| placed.names.contains(&name) && placed.is_at(object))
+    }
+
+    /// Tells whether a field with this entry and path is a medium of the input, or a list of such.
+    pub(super) fn is_media(&self, entry: &FieldEntry, path: &Path<'_>) -> bool {
+        let mut paths = self.known.media.iter().copied().flatten();
+        entry.is_media && paths.any(|at| path.is_at(at))
     }
 
     /// Finds the first of the fields known in some places only that an object with all of these may not have.

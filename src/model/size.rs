@@ -59,6 +59,8 @@ pub struct InputMedia {
     pub lengths: Vec<u64>,
     /// How many images the upstream fetches.
     pub linked_images: u64,
+    /// How many media there are of any kind, those in text too.
+    pub count: u64,
     /// There is input of which the body does not tell the length: documents, recordings and other files, and what the upstream's
     /// own tools find.
     pub has_unseen: bool,
@@ -83,6 +85,7 @@ impl InputMedia {
     }
 
     fn add(&mut self, media: &Media<'_>, names: MediaNames) {
+        self.count += 1;
         match &media.source {
             Source::Base64(data) => {
                 let is_image = media.mime.starts_with("image/");

@@ -1,7 +1,8 @@
 //! Estimates the tokens of a request from the size of its body.
 
-use super::normalized_text::max_growth;
-use crate::formats::{Codec, InputSummary, RequestFindings, RequestHead, estimate_json_tokens};
+use crate::formats::{
+    Codec, InputSummary, RequestFindings, RequestHead, estimate_json_tokens, max_growth,
+};
 use crate::model::InputMedia;
 
 /// The bytes of a token in most languages, on average.
@@ -97,7 +98,10 @@ impl BodyEstimate {
         let media = codec.input_media(head, body);
         BodyEstimate {
             added: max_growth(body).saturating_add(findings.repeated_bytes),
-            is_unknown: media.is_err() || findings.unknown_field.is_some(),
+            is_unknown: findings.unknown_field.is_some()
+                || media
+                    .as_ref()
+                    .map_or(true, |media| media.count < findings.media),
             has_vendor_prompt,
             is_readable: true,
             ..BodyEstimate::of(body, &media.unwrap_or_default())
@@ -366,6 +370,79 @@ mod tests {
             ..plain
         };
         assert!((500..510).contains(&tokens(&digits, &ids)));
+    }
+
+    #[test]
+    fn media_that_the_decoder_leaves_out_are_not_known() {
+        let png = r#""mimeType":"image/png","data":"iVBORw0K""#;
+        let data = "data:image/png;base64,iVBORw0K";
+        let image = format!(r#"{{"type":"image_url","image_url":{{"url":"{data}"}}}}"#);
+        let block = r#"{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw0K"}}"#;
+        let input_image = format!(r#"{{"type":"input_image","image_url":"{data}"}}"#);
+        for (format, turn, is_unknown) in [
+            (
+                Format::Native,
+                format!(r#""parts":[{{"inlineData":{{{png}}}}}]"#),
+                false,
+            ),
+            (
+                Format::Native,
+                format!(r#""role":"model","parts":[{{"thought":true,"inlineData":{{{png}}}}}]"#),
+                true,
+            ),
+            (
+                Format::Chat,
+                format!(r#""role":"user","content":[{image}]"#),
+                false,
+            ),
+            (
+                Format::Chat,
+                format!(r#""role":"assistant","content":"a","images":[{image},{image}]"#),
+                false,
+            ),
+            (
+                Format::Chat,
+                format!(r#""role":"user","content":"a","images":[{image}]"#),
+                true,
+            ),
+            (
+                Format::Chat,
+                format!(r#""role":"user","content":"a","images":["{data}"]"#),
+                true,
+            ),
+            (
+                Format::Messages,
+                format!(r#""role":"user","content":[{block}]"#),
+                false,
+            ),
+            (
+                Format::Messages,
+                format!(
+                    r#""role":"user","content":[{{"type":"text","text":"a","content":[{block}]}}]"#
+                ),
+                true,
+            ),
+            (
+                Format::Responses,
+                format!(r#""role":"user","content":[{input_image}]"#),
+                false,
+            ),
+            (
+                Format::Responses,
+                format!(r#""role":"user","content":"a","output":[{input_image}]"#),
+                true,
+            ),
+        ] {
+            let body = match format {
+                Format::Native => format!(r#"{{"contents":[{{{turn}}}]}}"#),
+                Format::Responses => format!(r#"{{"model":"m","input":[{{{turn}}}]}}"#),
+                _ => format!(r#"{{"model":"m","max_tokens":1,"messages":[{{{turn}}}]}}"#),
+            };
+            let (codec, head) = (format.codec(), RequestHead::default());
+            let findings = codec.findings(body.as_bytes());
+            let estimate = BodyEstimate::with_unseen(codec, &head, body.as_bytes(), &findings);
+            assert_eq!(estimate.has_unseen_input(true), is_unknown, "{body}");
+        }
     }
 
     #[test]

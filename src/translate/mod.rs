@@ -7,7 +7,6 @@ mod count_tokens;
 mod embeddings;
 mod final_response;
 mod json_body;
-mod normalized_text;
 mod passthrough;
 mod passthrough_request;
 mod recording;

@@ -27,6 +27,8 @@ pub struct RequestSummary {
     pub output_limit: OutputLimit,
     /// The upstream is to answer after the response to this request.
     pub is_background: bool,
+    /// The field for which the upstream keeps the conversation under the id of its response, whatever the gateway stores.
+    pub kept_conversation: Option<&'static str>,
     /// Where the body names the upstream's vendor.
     vendor_ranges: Vec<Range<usize>>,
     /// Removes the `async` field, which is for the gateway alone.
@@ -101,6 +103,7 @@ impl RequestSummary {
             include_usage_edit: fields.include_usage_edit.filter(|_| stream),
             output_limit: fields.output_limit,
             is_background: fields.is_background,
+            kept_conversation: fields.kept_conversation,
             vendor_ranges: Vec::new(),
             is_async: fields
                 .async_option

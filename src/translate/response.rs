@@ -105,7 +105,8 @@ impl ResponseTranslator {
         let codec = client.codec().conversation_codec();
         let choices = summary.output_limit.choices;
         Ok(ResponseTranslator {
-            observer: ResponseObserver::of_choices(choices),
+            observer: ResponseObserver::of_choices(choices)
+                .noting_response_id(summary.kept_conversation.is_some()),
             conversation_codec: codec.filter(|_| stores_response),
             is_array,
             ..ResponseTranslator::of_handler(handler, client, limit)

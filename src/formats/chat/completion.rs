@@ -46,6 +46,8 @@ from_json! {
         "logprobs" => logprobs: Option<Box<CompletionLogprobs<'a>>>,
         "finish_reason" => pub(super) finish_reason: Option<Text<'a>>,
         "error" => pub(super) error: Option<RawJson<'a>>,
+        /// Moonshot reports the usage of streams here.
+        "usage" => usage: Option<Box<CompletionUsage>>,
     }
 }
 
@@ -57,9 +59,11 @@ impl Completion<'_> {
 
     /// The token counts, from whichever field holds them.
     pub(super) fn usage(&self) -> Option<Usage> {
-        let groq_usage = self.x_groq.as_ref().and_then(|groq| groq.usage.as_ref());
-        let usage = self.usage.as_ref().or(groq_usage);
-        usage.map(CompletionUsage::to_usage)
+        let groq_usage = || self.x_groq.as_ref().and_then(|groq| groq.usage.as_ref());
+        let choices = || self.choices.iter().flatten();
+        let choice_usage = || choices().find_map(|choice| choice.usage.as_deref());
+        let usage = self.usage.as_ref().or_else(groq_usage);
+        usage.or_else(choice_usage).map(CompletionUsage::to_usage)
     }
 
     /// Whether a content filter has blocked the prompt.

@@ -17,6 +17,14 @@ use crate::model::truncated;
 /// Where the parts of a message stand.
 const PARTS: &[&str] = &["messages.content"];
 
+/// Such parts, and what assistants have made.
+const MEDIA: &[&str] = &[
+    "messages.content.image_url",
+    "messages.content.input_audio",
+    "messages.content.file",
+    "messages.images",
+];
+
 /// Beside the fields of text those of media, of earlier responses and of settings. With any
 /// other field, an upstream may read or do what nobody has counted. The same holds for media beside the places of `placed`: in
 /// a part of another type, beside other media in one, or where the format has none. The other names hold at any depth.
@@ -147,6 +155,7 @@ const KNOWN_INPUT: KnownFields = KnownFields {
         &["thinking"],
         &["prediction"],
     ],
+    media: &[MEDIA],
     turns: Some("messages"),
     prompting: &["tools", "functions", "response_format"],
     referring: &["prediction"],

@@ -238,6 +238,8 @@ from_json! {
         /// In place of a delta, in OpenAI Completions.
         "text" => text: Option<RawJson<'a>>,
         "finish_reason" => finish_reason: Option<RawJson<'a>>,
+        /// Moonshot reports the usage of streams here.
+        "usage" => usage: Option<Box<CompletionUsage>>,
     }
 }
 
@@ -248,8 +250,11 @@ from_json! {
 }
 
 fn note_usage(chunk: &PeekedChunk<'_>, observer: &mut ResponseObserver) {
-    let groq_usage = chunk.x_groq.as_ref().and_then(|groq| groq.usage.as_ref());
-    if let Some(usage) = chunk.usage.as_ref().or(groq_usage) {
+    let groq_usage = || chunk.x_groq.as_ref().and_then(|groq| groq.usage.as_ref());
+    let choices = || chunk.choices.iter().flatten();
+    let choice_usage = || choices().find_map(|choice| choice.usage.as_deref());
+    let usage = chunk.usage.as_ref().or_else(groq_usage);
+    if let Some(usage) = usage.or_else(choice_usage) {
         observer.record_usage(ReportedUsage::of_whole(usage.to_usage()));
     }
 }
@@ -283,6 +288,18 @@ mod tests {
         assert_eq!(&chunk[observation.model.expect("a name")], "\"m\"");
         assert_eq!(observer.usage.map(|usage| usage.input), Some(4));
         assert!(observer.api_error.is_some() && observer.ended);
+    }
+
+    #[test]
+    fn usage_in_a_choice_counts_where_there_is_none_beside_it() {
+        let inside =
+            r#""choices":[{"delta":{},"finish_reason":"stop","usage":{"prompt_tokens":4}}]"#;
+        let beside = format!(r#"{{{inside},"usage":{{"prompt_tokens":5}}}}"#);
+        for (chunk, input) in [(format!("{{{inside}}}"), 4), (beside, 5)] {
+            let mut observer = ResponseObserver::default();
+            Chat.observe_event(&chunk, &mut observer).expect("a chunk");
+            assert_eq!(observer.usage.map(|usage| usage.input), Some(input));
+        }
     }
 
     #[test]

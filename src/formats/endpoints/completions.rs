@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use super::endpoint_fields::index_fields;
 use crate::formats::chat::request_usage;
 use crate::formats::dearer_setting::DEARER_FIELDS;
+use crate::formats::normalized_text::longest;
 use crate::formats::token_input::{TokenInput, count_unknown_inputs};
 use crate::formats::{
     InputSummary, OutputLimit, RoutingFields, decode_model_name, decode_unique_fields,
@@ -87,7 +88,7 @@ pub(super) fn summarize_input(body: &[u8]) -> InputSummary {
     let inputs = summary.inputs + unknown_prompts(body);
     InputSummary {
         inputs,
-        repeated_bytes: (suffix.len() as u64).saturating_mul(inputs.saturating_sub(1)),
+        repeated_bytes: longest(suffix).saturating_mul(inputs.saturating_sub(1)),
         ..summary
     }
 }

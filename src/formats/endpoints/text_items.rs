@@ -1,5 +1,6 @@
 //! The input of rankings and moderations: texts, or objects that may lead to something else than text.
 
+use crate::formats::normalized_text::longest;
 use crate::formats::token_input::count_inputs;
 use crate::formats::{InputSummary, decode_unique_fields};
 use crate::json::{DecodeResult, JsonReader, RawJson};
@@ -21,7 +22,7 @@ pub(super) fn rerank_input(body: &[u8]) -> InputSummary {
     });
     let inputs = count_inputs(documents);
     InputSummary {
-        repeated_bytes: (query.len() as u64).saturating_mul(inputs - 1),
+        repeated_bytes: longest(query).saturating_mul(inputs - 1),
         has_unseen: read.is_err() || !is_text,
         inputs,
         ..InputSummary::default()
@@ -95,6 +96,8 @@ mod tests {
         let summary = rerank_input(body);
         assert_eq!((summary.repeated_bytes, summary.has_unseen), (12, false));
         assert_eq!(summary.inputs, 3);
+        let body = r#"{"model":"m","query":"ﷺ","documents":["a","b","c"]}"#;
+        assert_eq!(rerank_input(body.as_bytes()).repeated_bytes, 2 * (5 + 30));
     }
 
     #[test]

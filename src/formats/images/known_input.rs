@@ -85,6 +85,7 @@ impl InputInspection for Images {
         let images = parameters.images.iter().chain(&parameters.mask);
         let lengths: Vec<u64> = images.clone().filter_map(InputImage::length).collect();
         Ok(InputMedia {
+            count: images.clone().count() as u64,
             linked_images: images.count().saturating_sub(lengths.len()) as u64,
             lengths,
             has_unseen: false,

@@ -36,8 +36,8 @@ struct ThreadErrorDetails {
 /// The field that continues a conversation which the upstream keeps.
 pub(super) const THREAD: &str = "thread";
 
-/// The code of the error for a `thread` that no upstream keeps.
-pub(super) const THREAD_UNSUPPORTED: &str = "thread_unsupported_request";
+/// The code of the error for a `thread` that no upstream keeps for this key.
+const THREAD_UNSUPPORTED: &str = "thread_unsupported_request";
 
 /// The words by which clients recognize a prompt that is too long for the model.
 const TOO_LONG: &str = "prompt is too long";
@@ -70,7 +70,7 @@ const fn encode_type(kind: ApiErrorKind) -> &'static str {
 }
 
 fn encode_details(api_error: &ApiError) -> Option<ThreadErrorDetails> {
-    let is_about_thread = api_error.code.as_deref() == Some(THREAD_UNSUPPORTED);
+    let is_about_thread = api_error.param.as_deref() == Some(THREAD);
     is_about_thread.then_some(ThreadErrorDetails {
         error_code: THREAD_UNSUPPORTED,
         unsupported: [THREAD],

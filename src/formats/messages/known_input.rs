@@ -139,6 +139,7 @@ const KNOWN_INPUT: KnownFields = KnownFields {
         &["mcp_servers"],
         &["context_management"],
     ],
+    media: &[SOURCES],
     prompting: &["tools", "output_config"],
     conversation: Some(&CONVERSATION),
     base: Some(&TEXT_INPUT),

@@ -13,7 +13,7 @@ mod error;
 mod field_paths;
 mod format;
 mod hosted_tools;
-mod kept_container;
+mod kept_ids;
 mod known_input;
 mod media;
 mod output_config;

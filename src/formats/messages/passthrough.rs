@@ -1,7 +1,8 @@
 //! Passthrough: finds the model and the usage in bodies that are forwarded unchanged.
 
 use super::Messages;
-use super::kept_container::{PeekedContainer, find_kept_container};
+use super::error::THREAD;
+use super::kept_ids::{PeekedContainer, find_kept_ids};
 use super::stop_reason::decode_stop_reason;
 use super::usage::RawMessagesUsage;
 use crate::formats::images_only::images_only;
@@ -15,8 +16,8 @@ use crate::model::{ApiError, Text, Usage};
 
 impl Passthrough for Messages {
     fn decode_routing_fields<'a>(&self, body: &'a [u8]) -> Result<RoutingFields<'a>, ApiError> {
-        let [model, stream, max_tokens] =
-            decode_unique_fields(body, [&["model"], &["stream"], &["max_tokens"]])?;
+        let [model, stream, max_tokens, thread] =
+            decode_unique_fields(body, [&["model"], &["stream"], &["max_tokens"], &[THREAD]])?;
         Ok(RoutingFields {
             model: decode_model_name(body, &model)?,
             stream: stream.flag()?.unwrap_or(false),
@@ -24,12 +25,13 @@ impl Passthrough for Messages {
                 may_be_written: max_tokens.written().is_some(),
                 ..OutputLimit::of(max_tokens.count()?, None)
             },
+            kept_conversation: thread.value().map(|_| THREAD),
             ..RoutingFields::default()
         })
     }
 
     fn kept_ids(&self, body: &[u8]) -> KeptIds {
-        find_kept_container(body)
+        find_kept_ids(body)
     }
 
     fn limit_output(
@@ -58,6 +60,7 @@ impl Passthrough for Messages {
         note_stop(response.stop_reason, observer);
         observer.usage = response.usage.map(|usage| usage.merge(None));
         response.container.note(observer);
+        observer.observe_kept_response(response.id);
         (observer.has_content, observer.ended) = (true, true);
         Ok(Observation::of_model(response.model, body))
     }
@@ -89,6 +92,7 @@ impl Passthrough for Messages {
         let (model, start) = match event.message {
             Some(message) => {
                 message.container.note(observer);
+                observer.observe_kept_response(message.id);
                 (message.model, message.usage)
             }
             None => (None, None),
@@ -116,6 +120,7 @@ impl Passthrough for Messages {
 from_json! {
     /// A response, or the `message` of `message_start`.
     struct MessagesResponseFields<'a> {
+        "id" => id: Option<RawJson<'a>>,
         "model" => model: Option<RawJson<'a>>,
         "content" => content: Option<Present>,
         "container" => container: PeekedContainer<'a>,

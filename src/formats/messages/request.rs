@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::Messages;
 use super::blocks::MessagesContent;
-use super::error::{THREAD, THREAD_UNSUPPORTED};
+use super::error::THREAD;
 use super::output_config::{OutputConfig, decode_output_config, encode_output_format};
 use super::settings::{
     MessagesMetadata, MessagesSampling, decode_labels, decode_sampling, encode_metadata,
@@ -88,11 +88,7 @@ fn refuse_state(fields: &mut Fields<'_, '_>) -> Result<(), ApiError> {
             Some(Json::Array(items)) if items.is_empty() => {}
             Some(_) => {
                 let message = format!("{key}: the upstream of this model cannot keep or reach it");
-                let mut api_error = ApiError::invalid(message).at(key);
-                if key == THREAD {
-                    api_error.code = Some(THREAD_UNSUPPORTED.to_owned());
-                }
-                return Err(api_error);
+                return Err(ApiError::invalid(message).at(key));
             }
         }
     }

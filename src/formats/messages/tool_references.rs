@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use crate::formats::kept_ids::may_have_word;
+use crate::formats::normalized_text::longest;
 use crate::json::{DecodeResult, JsonReader, RawJson, decode_json, from_json};
 
 const REFERENCE: &str = "tool_reference";
@@ -24,7 +25,7 @@ from_json! {
 /// The tools of a request, and what refers to them.
 #[derive(Default)]
 struct References<'a> {
-    /// The length of each tool.
+    /// The length of each tool, as a tokenizer may normalize it.
     tools: HashMap<Cow<'a, str>, u64>,
     all_tools: u64,
     /// Those that stand in the body once for a first reference.
@@ -44,7 +45,7 @@ pub(super) fn repeated_tool_bytes(body: &[u8]) -> u64 {
     };
     let mut references = References::default();
     for tool in request.tools.iter().flatten() {
-        let length = tool.get().len() as u64;
+        let length = longest(tool.get());
         references.all_tools += length;
         let named = decode_json::<ReferredTool<'_>>(tool.get());
         if let Some(name) = named.ok().and_then(|named| named.name) {
@@ -130,5 +131,10 @@ mod tests {
             assert_eq!(repeated_tool_bytes(body.as_bytes()), bytes, "{blocks}");
         }
         assert_eq!(repeated_tool_bytes(br#"{"messages":"tool_reference"}"#), 0);
+        let body = format!(
+            r#"{{"tools":[{{"name":"ﷺ"}}],"messages":[{}]}}"#,
+            reference(r#""tool_name":"none""#)
+        );
+        assert_eq!(repeated_tool_bytes(body.as_bytes()), 14 + 30);
     }
 }

@@ -97,6 +97,7 @@ const KNOWN_INPUT: KnownFields = KnownFields {
         },
     ],
     wanted: &[&["serviceTier", "service_tier"]],
+    media: &[INLINE_DATA, FILE_DATA],
     turns: Some("contents"),
     prompting: &["tools"],
     nested_prompting: &[

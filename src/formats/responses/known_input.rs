@@ -18,6 +18,18 @@ use crate::json::{
 /// Where parts with media stand: in messages, and in the output of tools.
 const PARTS: &[&str] = &["input.content", "input.output"];
 
+/// The fields of such a part, which may have one of them.
+const MEDIA: &[&str] = &[
+    "input.content.image_url",
+    "input.content.file_data",
+    "input.content.file_url",
+    "input.content.file_id",
+    "input.output.image_url",
+    "input.output.file_data",
+    "input.output.file_url",
+    "input.output.file_id",
+];
+
 /// Beside the fields of text those of media, of earlier responses and of settings. With any
 /// other field, an upstream may read or do what nobody has counted. The same holds for media beside the places of `placed`: in
 /// a part of another type, beside other media in one, or where the format has none. The other names hold at any depth.
@@ -90,6 +102,7 @@ const KNOWN_INPUT: KnownFields = KnownFields {
         &["max_tool_calls"],
         &["context_management"],
     ],
+    media: &[MEDIA],
     stored: Some(("reasoning", "encrypted_content")),
     referring: &[
         "previous_response_id",

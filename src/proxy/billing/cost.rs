@@ -81,7 +81,8 @@ fn unread(ctx: &RequestContext) -> Option<MeasuredUsage> {
     let translator = ctx.response.translator.as_ref();
     let is_unread = translator.is_some_and(|translator| translator.observer().is_unread);
     let is_unread = is_unread || ctx.attempt.is_unread() || ctx.client.is_given_up();
-    let is_unread = is_unread && ctx.billing.is_reserved();
+    // One that is over has its cost already.
+    let is_unread = is_unread && ctx.billing.is_reserved() && ctx.attempt.sent_at().is_some();
     let (attempt, request) = (ctx.route.current()?, ctx.route.request()?);
     let limit = request.output_limit;
     is_unread.then(|| MeasuredUsage {

@@ -29,6 +29,9 @@ pub(in crate::proxy) fn check_known_cost(
     if findings.may_keep_tools && attempts.iter().any(Attempt::stores_responses) {
         return Err(kept_tools(capped));
     }
+    if let Some(field) = request.kept_conversation {
+        return Err(kept_conversation(capped, field));
+    }
     match request.output_limit.zero_field {
         Some(field) => Err(ambiguous_limit(capped, field)),
         None => Ok(()),
@@ -87,6 +90,15 @@ fn kept_tools(capped: CappedAccount<'_>) -> ApiError {
          them, and {capped} has a spending cap; put them in `tools`, or set `store` to false"
     );
     ApiError::invalid(message).at("input")
+}
+
+/// The error for a conversation that the upstream would keep, with the tools that are declared in it.
+fn kept_conversation(capped: CappedAccount<'_>, field: &'static str) -> ApiError {
+    let message = format!(
+        "{field}: the upstream would keep the conversation with its tools, and read and run them for requests that do \
+         not have them, and {capped} has a spending cap; send the whole conversation each time"
+    );
+    ApiError::invalid(message).at(field)
 }
 
 /// The error for a limit of 0 beside another one: it stands for no output, or for no limit.

@@ -48,7 +48,7 @@ const GROWING: [(u32, u32, u8); 40] = [
 ];
 
 /// Returns the most bytes by which the text of a body becomes longer. It may be written with escapes.
-pub(super) fn max_growth(body: &[u8]) -> u64 {
+pub fn max_growth(body: &[u8]) -> u64 {
     let written: u64 = match body.is_ascii() {
         true => 0,
         false => {
@@ -61,6 +61,11 @@ pub(super) fn max_growth(body: &[u8]) -> u64 {
         u32::from_str_radix(digits, 16).ok()
     });
     written + escapes.map(growth).sum::<u64>()
+}
+
+/// Returns the most bytes that a text has after that.
+pub(super) fn longest(text: &str) -> u64 {
+    (text.len() as u64).saturating_add(max_growth(text.as_bytes()))
 }
 
 /// Returns by how many bytes a character may become longer. As a pair of escapes it is longer already.
