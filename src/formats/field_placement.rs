@@ -1,5 +1,7 @@
 //! Fields that some upstreams take in the path or a header instead of the body, or the other way round.
 
+use std::collections::HashSet;
+
 use http::HeaderName;
 
 use super::body::{decode_unique_fields, set_field};
@@ -48,14 +50,11 @@ pub fn place_fields(
         let written = own_betas.value().map(RawJson::get).unwrap_or("[]");
         let mut all: Vec<String> =
             serde_json::from_str(written).map_err(|_| own_betas.wrong("an array of strings"))?;
-        all.extend(
-            placement
-                .betas
-                .iter()
-                .filter(|beta| !all.contains(beta))
-                .cloned()
-                .collect::<Vec<_>>(),
-        );
+        let own: HashSet<&str> = all.iter().map(String::as_str).collect();
+        let further = placement.betas.iter();
+        let further = further.filter(|beta| !own.contains(beta.as_str()));
+        let further: Vec<String> = further.cloned().collect();
+        all.extend(further);
         let all = serde_json::to_string(&all).unwrap_or_default();
         edits.push(set_field(body, &own_betas, &all));
     }

@@ -112,7 +112,11 @@ pub fn splice(body: &Bytes, edits: &[Edit]) -> ChunkedBytes {
     all.push(body.slice(from..));
     all.reverse();
     let first = all.pop().unwrap_or_default();
-    ChunkedBytes { first, later: all }
+    ChunkedBytes {
+        first,
+        later_length: all.iter().map(Bytes::len).sum(),
+        later: all,
+    }
 }
 
 /// A body in one or several chunks.
@@ -121,6 +125,8 @@ pub struct ChunkedBytes {
     first: Bytes,
     /// In reverse order.
     later: Vec<Bytes>,
+    /// The bytes in them: there may be many, and writing asks for the rest again and again.
+    later_length: usize,
 }
 
 impl ChunkedBytes {
@@ -135,9 +141,15 @@ impl ChunkedBytes {
     /// Takes the next chunk that is not empty.
     pub fn next_chunk(&mut self) -> Option<Bytes> {
         while self.first.is_empty() {
-            self.first = self.later.pop()?;
+            self.first = self.pop()?;
         }
         Some(std::mem::take(&mut self.first))
+    }
+
+    fn pop(&mut self) -> Option<Bytes> {
+        let next = self.later.pop()?;
+        self.later_length -= next.len();
+        Some(next)
     }
 
     fn in_order(&self) -> impl Iterator<Item = &[u8]> {
@@ -158,14 +170,14 @@ impl From<Bytes> for ChunkedBytes {
     fn from(first: Bytes) -> ChunkedBytes {
         ChunkedBytes {
             first,
-            later: Vec::new(),
+            ..ChunkedBytes::default()
         }
     }
 }
 
 impl Buf for ChunkedBytes {
     fn remaining(&self) -> usize {
-        self.first.len() + self.later.iter().map(Bytes::len).sum::<usize>()
+        self.first.len() + self.later_length
     }
 
     fn chunk(&self) -> &[u8] {
@@ -180,11 +192,9 @@ impl Buf for ChunkedBytes {
     }
 
     fn advance(&mut self, mut taken: usize) {
-        while taken > self.first.len()
-            && let Some(next) = self.later.pop()
-        {
+        while taken > self.first.len() && !self.later.is_empty() {
             taken -= self.first.len();
-            self.first = next;
+            self.first = self.pop().unwrap_or_default();
         }
         self.first.advance(taken);
     }

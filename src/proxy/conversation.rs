@@ -8,7 +8,7 @@ mod response_writer;
 use bytes::Bytes;
 
 use super::endpoint::StoredResponseAction;
-use super::large_body;
+use super::large_body::{self, LARGE};
 use crate::formats::{ConversationCodec, ConversationItems, KeptMention, ResponseObserver};
 use crate::model::{ApiError, ApiErrorKind, ConversationState, Format, Losses, truncated};
 use crate::runtime::{Attempt, ConversationError, Conversations, StoredConversationTurn};
@@ -39,9 +39,30 @@ pub(super) struct ConversationContext {
     foreign_mention: Option<KeptMention>,
     /// Who gave the key the ids that it was given.
     given: GivenIds,
+    /// The request has a place to work on large bodies.
+    has_place: bool,
+    /// It needs one: what is stored is long.
+    needs_place: bool,
 }
 
 impl ConversationContext {
+    /// The conversation of a request with a place to work on large bodies.
+    pub(super) fn in_place() -> ConversationContext {
+        ConversationContext {
+            has_place: true,
+            ..ConversationContext::default()
+        }
+    }
+
+    pub(super) const fn set_place(&mut self, has_place: bool) {
+        self.has_place = has_place;
+    }
+
+    /// Tells whether what the request goes on with is long, so that it may not be worked on without a place.
+    pub(super) const fn needs_place(&self) -> bool {
+        self.needs_place
+    }
+
     pub(super) const fn misses_a_response(&self) -> bool {
         self.missing.is_some() || !self.missing_for_items.is_empty()
     }
@@ -100,6 +121,10 @@ impl ConversationContext {
         state: Option<ConversationState>,
         grow: &mut dyn FnMut(usize) -> Result<(), ApiError>,
     ) -> Result<Option<Bytes>, ApiError> {
+        let scope = ConversationScope {
+            has_place: self.has_place,
+            ..scope
+        };
         self.can_store = conversations.is_enabled();
         self.missing = None;
         self.state = state;
@@ -131,6 +156,10 @@ impl ConversationContext {
         };
         let sizes = responses.iter().map(StoredConversationTurn::size);
         let size = body.len() + sizes.sum::<usize>();
+        if size >= LARGE && !self.has_place {
+            self.needs_place = true;
+            return Ok(resolved);
+        }
         grow(size)?;
         let (resumed, replayed) = large_body::process(size, || {
             let before = responses.iter().flat_map(|turn| turn.items(codec));
@@ -175,6 +204,7 @@ impl ConversationContext {
             body: resolved,
             missing,
             foreign,
+            needs_place,
         } = resolve_items(
             conversations,
             scope,
@@ -188,6 +218,7 @@ impl ConversationContext {
             // All that has changed is inside of it.
             state.input_range.end = state.input_range.end + resolved.len() - body.len();
         }
+        self.needs_place |= needs_place;
         self.missing_for_items = missing_mentions;
         self.missing_for_items.extend(missing);
         self.foreign_item = foreign;
@@ -276,10 +307,15 @@ impl ConversationContext {
             conversations.insert_signed_parts(scope.owner, &signatures);
             return;
         }
-        if let Some(response) = translator.take_stored_response()
-            && let Some(codec) = scope.codec()
-            && let Some((id, turn)) = self.turn(codec, response)
-        {
+        let (Some(response), Some(codec)) = (translator.take_stored_response(), scope.codec())
+        else {
+            return;
+        };
+        // What the request has added may be long, however short the response is.
+        large_body::process(self.added.len() + response.len(), || {
+            let Some((id, turn)) = self.turn(codec, response) else {
+                return;
+            };
             if let Some(store) = store {
                 store.store(scope.owner, &id, &turn, codec);
             }
@@ -292,7 +328,7 @@ impl ConversationContext {
                     conversations.insert_item(scope.owner, &item_id, &id);
                 }
             }
-        }
+        });
     }
 
     fn turn(

@@ -8,12 +8,12 @@ use pingora_core::{Error, ErrorType, Result};
 use pingora_proxy::Session;
 
 use super::context::RequestContext;
+use super::conversation::ConversationContext;
 use super::endpoint;
 use super::endpoint::Endpoint;
 use super::endpoint::cloud_path;
 use super::gateway::Gateway;
 use super::local::image_tasks;
-use super::request::plain_body::{add_missing, take_headers, to_plain_body};
 use super::request::request_body;
 use super::request::{admission, inspected_request, model_suffix, request_framing};
 use super::{billing, cors, large_body, local};
@@ -82,26 +82,11 @@ impl Gateway {
             Some(key) => state.body_memory(&key.share),
             None => state.keyless_memory(),
         };
-        let Endpoint::Model {
-            operation,
-            model,
-            has_headers_in_body,
-            bedrock_stream,
-            ..
-        } = &endpoint
-        else {
+        let Endpoint::Model { operation, .. } = &endpoint else {
             return self.answer_locally(session, ctx, &endpoint).await;
         };
         request_body::receive(session, ctx, *operation).await?;
-        let headers = match has_headers_in_body {
-            true => take_headers(ctx, *operation, *bedrock_stream),
-            false => Ok(Vec::new()),
-        };
-        let model = headers.and_then(|headers| {
-            add_missing(session, headers)?;
-            to_plain_body(ctx, *operation, model.as_deref())
-        });
-        let model = match model {
+        let model = match self.prepare_body(session, ctx, &endpoint).await {
             Ok(model) => model,
             Err(api_error) => return Err(ctx.set_error(api_error)),
         };
@@ -186,16 +171,25 @@ impl Gateway {
         let body = ctx.route.body.clone();
         let size = body.len();
         let place = self.large_body_place(ctx, size).await;
-        let routed = large_body::process(size, || {
+        ctx.route.conversation.set_place(place.is_some());
+        let mut routed = large_body::process(size, || {
             route(conversations, ctx, client, operation, path_model)
         });
         drop(place);
+        if ctx.route.conversation.needs_place() {
+            // The conversation is long, however short the body is. All is done once more, as if it had been known.
+            ctx.route.body = body.clone();
+            let _place = self.large_body_place(ctx, usize::MAX).await;
+            ctx.route.conversation = ConversationContext::in_place();
+            routed = route(conversations, ctx, client, operation, path_model);
+        }
         if let Some(store) = self.conversation_store.as_deref()
             && ctx.route.conversation.misses_a_response()
             && Box::pin(restore_conversation(conversations, store, ctx)).await
         {
             ctx.route.body = body;
-            let _place = self.large_body_place(ctx, size).await;
+            let _place = self.large_body_place(ctx, usize::MAX).await;
+            ctx.route.conversation.set_place(true);
             return large_body::process(size, || {
                 route(conversations, ctx, client, operation, path_model)
             });

@@ -190,6 +190,44 @@ async fn what_an_upstream_keeps_is_for_the_key_that_was_given_it() {
     }
 }
 
+#[tokio::test]
+async fn a_thread_goes_on_for_the_key_that_began_it() {
+    const CAPPED: &str = "key-with-a-cap";
+    for stream in [false, true] {
+        let upstream = keeping_upstream();
+        let capped = format!("  - {{name: capped, secret: {CAPPED}, spending_cap: 1000}}\n");
+        let gateway = Gateway::start(&config(&upstream, "", &capped));
+        let next = json!({"thread": {"type": "continue", "previous_message_id": "m"}});
+        // Its id is noted only where a thread is asked for.
+        let plain = ask(&gateway, KEY, "messages", &json!({"stream": stream})).await;
+        assert_eq!(plain.status, 200, "{}", plain.text());
+        let refused = ask(&gateway, KEY, "messages", &next).await;
+        assert_eq!(refused.status, 400, "{}", refused.text());
+        let create = json!({"stream": stream, "thread": {"type": "create"}});
+        let first = ask(&gateway, KEY, "messages", &create).await;
+        assert_eq!(first.status, 200, "{}", first.text());
+        let asked = upstream.requests().len();
+        let spelled = json!({"Thread": {"type": "continue", "previous_message_id": "m"}});
+        for (key, more) in [
+            (OTHER_KEY, &next),
+            (OTHER_KEY, &spelled),
+            (CAPPED, &create),
+            (CAPPED, &next),
+        ] {
+            let refused = ask(&gateway, key, "messages", more).await;
+            assert_eq!(refused.status, 400, "{key} {more}: {}", refused.text());
+            if more != &spelled {
+                // The tool runners of the SDKs look for it.
+                let code = &refused.json()["error"]["details"]["error_code"];
+                assert_eq!(code, "thread_unsupported_request", "{key} {more}");
+            }
+        }
+        assert_eq!(upstream.requests().len(), asked, "nothing of it was sent");
+        let own = ask(&gateway, KEY, "messages", &next).await;
+        assert_eq!(own.status, 200, "{}", own.text());
+    }
+}
+
 /// Clients send what they were given back as it is.
 #[tokio::test]
 async fn whole_items_pass_whoever_was_given_them() {

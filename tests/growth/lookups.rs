@@ -1,6 +1,9 @@
 //! Shapes whose elements are looked up among each other. A lookup is so short that only thousands of them show in the
 //! work for a body, so that these are measured with more elements than all pairs of formats could be.
 
+use bytes::{Buf as _, Bytes};
+use omniglot::formats::{FieldPlacement, place_fields};
+use omniglot::json::{Edit, splice};
 use omniglot::model::Format;
 
 use crate::measure::{check, excess, list};
@@ -106,6 +109,36 @@ fn losses_below_a_name(count: usize) -> Vec<u8> {
     body(Format::Native, &question(Format::Native), &tool, "")
 }
 
+/// Betas in the body, and as many others in the header.
+fn betas(count: usize) -> Vec<u8> {
+    let betas = list(count, |number| format!("\"body-{number}\""));
+    format!(r#"{{"anthropic_beta":[{betas}]}}"#).into_bytes()
+}
+
+fn place_betas(body: &[u8]) {
+    let betas = (0..COUNT).map(|number| format!("header-{number}"));
+    let placement = FieldPlacement {
+        betas: betas.collect(),
+        ..FieldPlacement::default()
+    };
+    let names = Format::Messages.codec().version_fields();
+    place_fields(body, &placement, names.as_ref()).expect("edits");
+}
+
+/// A long body with many short edits, written in pieces as connections do.
+fn write_edited(body: &[u8]) {
+    let body = Bytes::copy_from_slice(body);
+    let edits = (0..body.len() / 16).map(|at| Edit {
+        range: 16 * at..16 * at + 1,
+        with: b"x".to_vec(),
+    });
+    let mut edited = splice(&body, &edits.collect::<Vec<_>>());
+    while edited.has_remaining() {
+        let piece = edited.chunk().len();
+        edited.advance(piece);
+    }
+}
+
 #[test]
 fn elements_that_are_looked_up_among_each_other_are_no_more_work_than_others() {
     let (chat, messages, native) = (Format::Chat, Format::Messages, Format::Native);
@@ -150,6 +183,9 @@ fn elements_that_are_looked_up_among_each_other_are_no_more_work_than_others() {
         translate(Format::Responses, chat, wire)
     });
     note("items of the final response", growth);
+    note("betas", excess(2 * COUNT, betas, place_betas));
+    let long = |count| vec![b' '; 100 * count];
+    note("edits", excess(2 * COUNT, long, write_edited));
     let arguments = |wire: &[u8]| translate(native, chat, wire);
     note(
         "partial arguments",

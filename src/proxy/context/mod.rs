@@ -89,6 +89,7 @@ impl RequestContext {
             owner: self.client.owner(),
             format: self.client.format(),
             limit: self.snapshot.server.body_limit,
+            has_place: false,
         }
     }
 

@@ -8,7 +8,7 @@ use super::conversation_store::ConversationScope;
 use crate::formats::{ConversationCodec, ItemReference, KeptMention};
 use crate::json::{Edit, replace};
 use crate::model::{ApiError, truncated};
-use crate::proxy::large_body;
+use crate::proxy::large_body::{self, LARGE};
 use crate::runtime::{Attempt, Conversations, GivenId, IdOrigin};
 
 /// The most responses that one request has restored for its references.
@@ -23,6 +23,8 @@ pub(in crate::proxy) struct ResolvedItems {
     pub(in crate::proxy) missing: Vec<String>,
     /// The id of an item that the key was not given.
     pub(in crate::proxy) foreign: Option<String>,
+    /// The items are of long responses, and the request has no place to work on such.
+    pub(in crate::proxy) needs_place: bool,
 }
 
 /// Finds the first of these ids that the key was not given; `missing` are those that are not in memory, and `given` learns of
@@ -138,6 +140,7 @@ pub(in crate::proxy) fn resolve_items(
         items: HashMap::new(),
         missing: Vec::new(),
         size: 0,
+        needs_place: false,
     };
     let (mut edits, mut length, mut foreign) = (Vec::new(), body.len(), None);
     let mut seen = HashSet::new();
@@ -168,6 +171,7 @@ pub(in crate::proxy) fn resolve_items(
         body: (!edits.is_empty()).then(|| large_body::process(length, replaced)),
         missing: responses.missing,
         foreign,
+        needs_place: responses.needs_place,
     })
 }
 
@@ -188,6 +192,8 @@ struct LoadedResponses<'a> {
     missing: Vec<String>,
     /// The length of all responses so far.
     size: usize,
+    /// They are long, and the request has no place to work on such.
+    needs_place: bool,
 }
 
 impl LoadedResponses<'_> {
@@ -223,6 +229,10 @@ impl LoadedResponses<'_> {
         self.size += turn.size();
         if self.size > self.scope.limit {
             return Err(self.scope.too_long());
+        }
+        if self.size >= LARGE && !self.scope.has_place {
+            self.needs_place = true;
+            return Ok(HashMap::new());
         }
         let items = || self.codec.items_by_id(&turn.response);
         Ok(large_body::process(turn.size(), items)

@@ -33,6 +33,8 @@ pub(in crate::proxy) struct ConversationScope<'a> {
     pub(in crate::proxy) owner: &'a str,
     pub(in crate::proxy) format: Format,
     pub(in crate::proxy) limit: usize,
+    /// The request has a place to work on large bodies.
+    pub(in crate::proxy) has_place: bool,
 }
 
 impl ConversationScope<'_> {
@@ -153,6 +155,8 @@ impl ConversationStore {
                 break;
             }
             size += OVERHEAD;
+            // Other requests of this thread go on during a long conversation.
+            tokio::task::coop::consume_budget().await;
             if let Some(known) = conversations.turn(scope.owner, &id) {
                 next = known.previous.clone();
                 continue;

@@ -37,6 +37,7 @@ const SCOPE: ConversationScope<'static> = ConversationScope {
     owner: "dev",
     format: Format::Responses,
     limit: 64 << 20,
+    has_place: false,
 };
 
 #[test]
@@ -55,8 +56,18 @@ fn a_long_conversation_is_expanded_as_a_large_body() {
                 Ok(())
             };
             let mut context = ConversationContext::default();
-            let resumed = context.resume(&conversations, SCOPE, &body.into(), state, &mut grow);
-            assert!(resumed.expect("a body").expect("a longer one").len() > length);
+            let body = Bytes::from(body);
+            let resumed = context.resume(&conversations, SCOPE, &body, state.clone(), &mut grow);
+            assert_eq!(context.needs_place(), is_large);
+            let mut resumed = resumed.expect("a body");
+            if is_large {
+                assert_eq!(resumed, None);
+                let mut context = ConversationContext::in_place();
+                let in_place = context.resume(&conversations, SCOPE, &body, state, &mut grow);
+                assert!(!context.needs_place());
+                resumed = in_place.expect("a body");
+            }
+            assert!(resumed.expect("a longer one").len() > length);
         });
         assert_eq!(is_left, is_large, "{length}");
         assert!(counted > length, "{counted} of {length}");

@@ -26,7 +26,14 @@ impl Gateway {
         if let Some(store) = store {
             store.restore(conversations, scope, id).await;
         }
+        // How long the conversation is that its input is listed with is not known before.
+        let work = match action {
+            StoredResponseAction::ListInput => usize::MAX,
+            StoredResponseAction::Get | StoredResponseAction::Delete => 0,
+        };
+        let place = self.large_body_place(ctx, work).await;
         let answer = conversation::answer(conversations, scope, action, (id, query), &mut grow)?;
+        drop(place);
         if let (Some(store), StoredResponseAction::Delete) = (store, action) {
             store.delete(scope.owner, id).await?;
         }

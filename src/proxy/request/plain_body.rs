@@ -1,14 +1,64 @@
-//! The bodies of clouds' clients, made those of the format: the model is named in them, and headers leave them.
+//! The bodies of clients, made those of the format: forms are written anew, and of clouds' clients the model is named in them, and
+//! headers leave them.
 
+use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
 use pingora_proxy::Session;
 
 use crate::formats::{self, Operation, decode_bedrock_count, set_stream};
 use crate::model::ApiError;
 use crate::proxy::context::RequestContext;
+use crate::proxy::endpoint::Endpoint;
+use crate::proxy::gateway::Gateway;
+use crate::proxy::large_body;
+
+impl Gateway {
+    /// Makes the body that was received one of the format. Returns the model of the path for formats whose bodies do not name
+    /// one.
+    pub(in crate::proxy) async fn prepare_body<'e>(
+        &self,
+        session: &mut Session,
+        ctx: &mut RequestContext,
+        endpoint: &'e Endpoint,
+    ) -> Result<Option<&'e str>, ApiError> {
+        let Endpoint::Model {
+            operation,
+            model,
+            has_headers_in_body,
+            bedrock_stream,
+            ..
+        } = endpoint
+        else {
+            return Ok(None);
+        };
+        let size = ctx.route.body.len();
+        let _place = self.large_body_place(ctx, size).await;
+        large_body::process(size, || {
+            rewrite(ctx, *operation)?;
+            if *has_headers_in_body {
+                let headers = take_headers(ctx, *operation, *bedrock_stream)?;
+                add_missing(session, headers)?;
+            }
+            to_plain_body(ctx, *operation, model.as_deref())
+        })
+    }
+}
+
+/// Writes a form anew, as every upstream reads it alike.
+fn rewrite(ctx: &mut RequestContext, operation: Operation) -> Result<(), ApiError> {
+    let body = &ctx.route.body;
+    let rewritten = match operation {
+        Operation::Passthrough(endpoint) => endpoint.rewrite_body(body)?,
+        _ => ctx.client.codec().rewrite_body(body)?,
+    };
+    if let Some(rewritten) = rewritten {
+        ctx.route.body = Bytes::from(rewritten);
+    }
+    Ok(())
+}
 
 /// Takes what belongs into headers out of the body of a cloud's client, and has it stream as its path says.
-pub(in crate::proxy) fn take_headers(
+fn take_headers(
     ctx: &mut RequestContext,
     operation: Operation,
     stream: Option<bool>,
@@ -25,7 +75,7 @@ pub(in crate::proxy) fn take_headers(
 }
 
 /// Adds headers that the client has sent in its body; those that it has sent as such count.
-pub(in crate::proxy) fn add_missing(
+fn add_missing(
     session: &mut Session,
     headers: Vec<(HeaderName, HeaderValue)>,
 ) -> Result<(), ApiError> {
@@ -41,7 +91,7 @@ pub(in crate::proxy) fn add_missing(
 
 /// Writes the model of the path into the body, in formats whose bodies name it: the path counts. Returns the model for the
 /// other formats.
-pub(in crate::proxy) fn to_plain_body<'m>(
+fn to_plain_body<'m>(
     ctx: &mut RequestContext,
     operation: Operation,
     path_model: Option<&'m str>,

@@ -44,14 +44,7 @@ pub(in crate::proxy) async fn receive(
     }
     let wait = ctx.client.elapsed().saturating_sub(before);
     ctx.response.add_wait(wait);
-    let rewritten = match operation {
-        Operation::Passthrough(endpoint) => endpoint.rewrite_body(&body),
-        _ => ctx.client.codec().rewrite_body(&body),
-    };
-    ctx.route.body = match rewritten {
-        Ok(rewritten) => rewritten.map_or(body, Bytes::from),
-        Err(api_error) => return Err(ctx.set_error(api_error)),
-    };
+    ctx.route.body = body;
     Ok(())
 }
 
