@@ -5,7 +5,9 @@ use std::mem;
 use smallvec::SmallVec;
 
 use super::known_fields::{ConversationRules, FieldIndex, Knowledge};
-use super::object_findings::{FieldNumbers, MODELS_ONLY, ObjectFindings, SearchScope, ToolSigns};
+use super::object_findings::{
+    FieldNumbers, MODELS_ONLY, ObjectFindings, SearchScope, ToolSigns, count_media,
+};
 use super::path::Path;
 use super::reader::{DecodeResult, JsonReader};
 use super::unique_fields::{UniqueField, refuse_other_case};
@@ -60,23 +62,6 @@ pub fn scan_body<'a>(text: &'a str, index: &FieldIndex) -> BodyScan<'a> {
         scanner.note_unknown(&Path::Root);
     }
     scanner.found
-}
-
-/// Counts what is one medium, or a list of such.
-fn count_media(mut value: JsonReader<'_>) -> u64 {
-    let mut count = 0;
-    match value.peek() {
-        Some(b'n') => {}
-        Some(b'[') => {
-            // What is no JSON is found to be so in its turn.
-            let _ = value.array(|reader| {
-                count += 1;
-                reader.skip()
-            });
-        }
-        _ => count = 1,
-    }
-    count
 }
 
 struct BodyScanner<'i, 'a> {

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 use smallvec::SmallVec;
 
+use super::reader::JsonReader;
+
 /// Whether an object has tools, as far as its fields tell.
 #[derive(Default)]
 pub(super) struct ToolSigns {
@@ -55,4 +57,21 @@ pub(super) struct ObjectFindings<'a> {
     pub(super) placed: SmallVec<[&'static str; 2]>,
     pub(super) has_id: bool,
     pub(super) has_content: bool,
+}
+
+/// Counts what is one medium, or a list of such.
+pub(super) fn count_media(mut value: JsonReader<'_>) -> u64 {
+    let mut count = 0;
+    match value.peek() {
+        Some(b'n') => {}
+        Some(b'[') => {
+            // What is no JSON is found to be so in its turn.
+            let _ = value.array(|reader| {
+                count += 1;
+                reader.skip()
+            });
+        }
+        _ => count = 1,
+    }
+    count
 }

@@ -196,7 +196,9 @@ async fn a_thread_goes_on_for_the_key_that_began_it() {
     for stream in [false, true] {
         let upstream = keeping_upstream();
         let capped = format!("  - {{name: capped, secret: {CAPPED}, spending_cap: 1000}}\n");
-        let gateway = Gateway::start(&config(&upstream, "", &capped));
+        let priced = "{id: messages, pricing: {input: 1, output: 1},";
+        let config = config(&upstream, "", &capped).replace("{id: messages,", priced);
+        let gateway = Gateway::start(&config);
         let next = json!({"thread": {"type": "continue", "previous_message_id": "m"}});
         // Its id is noted only where a thread is asked for.
         let plain = ask(&gateway, KEY, "messages", &json!({"stream": stream})).await;
