@@ -2,7 +2,7 @@
 //!
 //! Grammar: `Start ( Open Delta* Close | Finish | Usage )* End`; per choice at most one block is open.
 
-use super::text::own;
+use super::text::{borrowed, own};
 use super::{
     Arguments, Call, Choice, Citation, Finish, Logprob, Media, Part, PartKind, Response, Signature,
     Text, ToolKind, Usage,
@@ -97,15 +97,15 @@ impl Delta<'_> {
 
 impl Response<'_> {
     /// The events of a stream with this response, each block in one delta.
-    pub fn unfold(&self, out: &mut dyn FnMut(Event<'_>)) {
+    pub fn unfold<'s>(&'s self, out: &mut dyn FnMut(Event<'s>)) {
         out(Event::Start {
-            id: self.id.as_ref().into(),
-            model: self.model.as_ref().into(),
+            id: borrowed(&self.id),
+            model: borrowed(&self.model),
             created: self.created,
         });
         for (number, choice) in (0u32..).zip(&self.choices) {
             for part in &choice.parts {
-                unfold_part(number, &part.kind, out);
+                part.kind.unfold(number, out);
             }
             for citation in &choice.citations {
                 let delta = Delta::Citation(citation.clone());
@@ -133,41 +133,48 @@ impl Response<'_> {
     }
 }
 
-fn unfold_part(choice: u32, part: &PartKind<'_>, out: &mut dyn FnMut(Event<'_>)) {
-    let block = match part {
-        PartKind::Text(_) => Block::Text,
-        PartKind::Refusal(_) => Block::Refusal,
-        PartKind::Reasoning { .. } => Block::Reasoning,
-        PartKind::Call(call) => Block::Call {
-            id: call.id.clone(),
-            name: call.name.clone(),
-            kind: call.kind,
-        },
-        PartKind::Media(media) => Block::Media(media.clone()),
-        PartKind::Result(_) => return,
-    };
-    out(Event::Open { choice, block });
-    let mut delta = |delta| out(Event::Delta { choice, delta });
-    match part {
-        PartKind::Text(text) | PartKind::Refusal(text) => delta(Delta::Text(text.clone())),
-        PartKind::Reasoning { text, signature } => {
-            if !text.is_empty() {
-                delta(Delta::Text(text.clone()));
+impl PartKind<'_> {
+    /// The events of a block with this part, all of it in one delta.
+    pub fn unfold<'s>(&'s self, choice: u32, out: &mut dyn FnMut(Event<'s>)) {
+        let block = match self {
+            PartKind::Text(_) => Block::Text,
+            PartKind::Refusal(_) => Block::Refusal,
+            PartKind::Reasoning { .. } => Block::Reasoning,
+            PartKind::Call(call) => Block::Call {
+                id: call.id.as_ref().map(borrowed),
+                name: borrowed(&call.name),
+                kind: call.kind,
+            },
+            PartKind::Media(media) => Block::Media(media.borrowed()),
+            // Results come from clients, never from a model.
+            PartKind::Result(_) => return,
+        };
+        out(Event::Open { choice, block });
+        let mut delta = |delta| out(Event::Delta { choice, delta });
+        match self {
+            PartKind::Text(text) | PartKind::Refusal(text) => delta(Delta::Text(borrowed(text))),
+            PartKind::Reasoning { text, signature } => {
+                if !text.is_empty() {
+                    delta(Delta::Text(borrowed(text)));
+                }
+                if let Some(signature) = signature {
+                    delta(Delta::Signature(signature.borrowed()));
+                }
             }
-            if let Some(signature) = signature {
-                delta(Delta::Signature(signature.clone()));
+            // The signature first: most formats send it before the call.
+            PartKind::Call(call) => {
+                if let Some(signature) = &call.signature {
+                    delta(Delta::Signature(signature.borrowed()));
+                }
+                delta(Delta::Arguments(match &call.arguments {
+                    Arguments::Text(text) => borrowed(text),
+                    tree @ Arguments::Tree(_) => tree.to_text(),
+                }));
             }
+            PartKind::Media(_) | PartKind::Result(_) => {}
         }
-        // The signature first: most formats send it before the call.
-        PartKind::Call(call) => {
-            if let Some(signature) = &call.signature {
-                delta(Delta::Signature(signature.clone()));
-            }
-            delta(Delta::Arguments(call.arguments.to_text()));
-        }
-        PartKind::Media(_) | PartKind::Result(_) => {}
+        out(Event::Close { choice });
     }
-    out(Event::Close { choice });
 }
 
 impl<'a> Arguments<'a> {

@@ -42,7 +42,9 @@ pub use signature::{Issuer, Signature};
 pub use signed_parts::{SignatureLookup, SignedPart, SignedParts};
 pub use size::InputMedia;
 pub use spending::Spending;
-pub use text::{Detail, Json, Media, Source, Text, own, split_data_url, truncated};
+pub use text::{
+    Detail, Json, Media, Source, Text, append, borrowed, own, split_data_url, truncated,
+};
 pub use translation_state::{ConversationState, TranslationState};
 pub use usage_record::{EarlierAttempt, UsageDetails, UsageRecord};
 

@@ -14,6 +14,7 @@ use memchr::memmem::Finder;
 use serde::{Deserialize, Serialize};
 
 use super::Text;
+use super::text::borrowed;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Signature<'a> {
@@ -72,6 +73,14 @@ impl Signature<'_> {
     pub fn may_be_in(body: &[u8]) -> bool {
         static FINDER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(WRAPPED));
         FINDER.find(body).is_some()
+    }
+
+    /// The same signature, without a copy of its data.
+    pub fn borrowed(&self) -> Signature<'_> {
+        Signature {
+            issuer: self.issuer,
+            data: borrowed(&self.data),
+        }
     }
 
     /// Wraps the signature for the opaque field of another format.

@@ -12,6 +12,20 @@ pub fn own<'b>(text: Text<'_>) -> Text<'b> {
     Text::Owned(text.into_owned())
 }
 
+/// The same text, without a copy.
+pub fn borrowed<'b>(text: &'b Text<'_>) -> Text<'b> {
+    Text::Borrowed(text)
+}
+
+/// Appends to a text; the first piece is not copied.
+pub fn append<'a>(whole: &mut Text<'a>, more: Text<'a>) {
+    if whole.is_empty() {
+        *whole = more;
+    } else {
+        whole.to_mut().push_str(&more);
+    }
+}
+
 /// A JSON value passed on unchanged: a schema, the arguments of a call.
 pub type Json<'a> = serde_json_borrow::Value<'a>;
 
@@ -25,6 +39,21 @@ pub struct Media<'a> {
 }
 
 impl Media<'_> {
+    /// The same media, without a copy of their data.
+    pub fn borrowed(&self) -> Media<'_> {
+        Media {
+            mime: borrowed(&self.mime),
+            source: match &self.source {
+                Source::Base64(text) => Source::Base64(borrowed(text)),
+                Source::Url(text) => Source::Url(borrowed(text)),
+                Source::File(text) => Source::File(borrowed(text)),
+                Source::Plain(text) => Source::Plain(borrowed(text)),
+            },
+            name: self.name.as_ref().map(borrowed),
+            detail: self.detail,
+        }
+    }
+
     /// The location of the file name, if the media has one.
     pub fn name_location(&self, location: &FieldLocation) -> Option<FieldLocation> {
         self.name.as_ref()?;

@@ -13,6 +13,7 @@ use crate::formats::ids::past_call_id;
 use crate::json::{Fields, Node, from_json};
 use crate::model::{
     ApiError, Arguments, Call, Json, Losses, PartKind, Role, Text, ToolKind, ToolResult, Turn,
+    append, borrowed,
 };
 
 /// Decodes one entry of `tool_calls` in a request.
@@ -81,7 +82,7 @@ pub(super) fn encode_call_in_history<'a>(call: &'a Call<'_>, id: Text<'a>) -> Ch
     if call.kind == ToolKind::Function && text.trim().is_empty() {
         text = "{}".into();
     }
-    ChatToolCall::complete(id, call.kind, &call.name, text)
+    ChatToolCall::complete(id, call.kind, borrowed(&call.name), text)
 }
 
 /// Decodes a tool message; results of the deprecated functions have a name instead of an id.
@@ -210,32 +211,27 @@ pub(super) fn decode_function<'a>(called: &mut CompletionFunction<'a>) -> CallFr
 /// An encoded tool call: a complete one, or a delta of one in a stream. Only the first delta has id and
 /// name.
 #[serde_with::skip_serializing_none]
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub(super) struct ChatToolCall<'a> {
     index: Option<u32>,
     id: Option<Text<'a>>,
     r#type: Option<&'static str>,
-    function: Option<ChatFunctionCall<'a>>,
-    custom: Option<ChatCustomCall<'a>>,
+    function: Option<ChatCalled<'a>>,
+    custom: Option<ChatCalled<'a>>,
 }
 
-#[derive(Debug, Serialize)]
-struct ChatFunctionCall<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<&'a str>,
-    arguments: Text<'a>,
-}
-
-#[derive(Debug, Serialize)]
-struct ChatCustomCall<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<&'a str>,
-    input: Text<'a>,
+/// What is called: arguments are of a function, input is of a custom tool.
+#[serde_with::skip_serializing_none]
+#[derive(Debug, Default, Serialize)]
+struct ChatCalled<'a> {
+    name: Option<Text<'a>>,
+    arguments: Option<Text<'a>>,
+    input: Option<Text<'a>>,
 }
 
 impl<'a> ChatToolCall<'a> {
     /// A complete call.
-    pub(super) fn complete(id: Text<'a>, kind: ToolKind, name: &'a str, text: Text<'a>) -> Self {
+    pub(super) fn complete(id: Text<'a>, kind: ToolKind, name: Text<'a>, text: Text<'a>) -> Self {
         let type_name = match kind {
             ToolKind::Function => "function",
             ToolKind::Custom => "custom",
@@ -247,39 +243,49 @@ impl<'a> ChatToolCall<'a> {
         }
     }
 
-    const fn new(kind: ToolKind, name: Option<&'a str>, text: Text<'a>) -> Self {
-        let (mut function, mut custom) = (None, None);
+    /// A call without an id: with no name either, more of the arguments of the one before.
+    pub(super) fn new(kind: ToolKind, name: Option<Text<'a>>, text: Text<'a>) -> Self {
+        let mut called = ChatCalled {
+            name,
+            ..ChatCalled::default()
+        };
+        let mut call = ChatToolCall::default();
         match kind {
             ToolKind::Function => {
-                function = Some(ChatFunctionCall {
-                    name,
-                    arguments: text,
-                });
+                called.arguments = Some(text);
+                call.function = Some(called);
             }
-            ToolKind::Custom => custom = Some(ChatCustomCall { name, input: text }),
+            ToolKind::Custom => {
+                called.input = Some(text);
+                call.custom = Some(called);
+            }
         }
+        call
+    }
+
+    /// A delta of the call with this number.
+    pub(super) fn numbered(self, index: u32) -> Self {
         ChatToolCall {
-            index: None,
-            id: None,
-            r#type: None,
-            function,
-            custom,
+            index: Some(index),
+            ..self
         }
     }
 
-    /// The first delta of a call.
-    pub(super) fn first(index: u32, id: &'a str, kind: ToolKind, name: &'a str) -> Self {
-        ChatToolCall {
-            index: Some(index),
-            ..ChatToolCall::complete(id.into(), kind, name, Text::default())
+    /// Adds a delta to the calls of a message, which are not numbered.
+    pub(super) fn gather(mut self, calls: &mut Vec<ChatToolCall<'a>>) {
+        let last = calls.last_mut().filter(|_| self.id.is_none());
+        match (last.and_then(ChatToolCall::text), self.text()) {
+            (Some(whole), Some(more)) => append(whole, std::mem::take(more)),
+            _ => {
+                self.index = None;
+                calls.push(self);
+            }
         }
     }
 
-    /// A later delta of a call: more of its arguments.
-    pub(super) fn continued(index: u32, kind: ToolKind, text: &'a str) -> Self {
-        ChatToolCall {
-            index: Some(index),
-            ..ChatToolCall::new(kind, None, text.into())
-        }
+    /// The arguments or the input.
+    fn text(&mut self) -> Option<&mut Text<'a>> {
+        let called = self.function.as_mut().or(self.custom.as_mut())?;
+        called.arguments.as_mut().or(called.input.as_mut())
     }
 }

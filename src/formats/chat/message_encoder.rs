@@ -12,6 +12,7 @@ use crate::formats::keyed_queue::KeyedQueue;
 use crate::formats::media_kind::MediaKind;
 use crate::model::{
     ApiError, Call, FieldLocation, Losses, Part, PartField, PartKind, Role, ToolResult, Turn,
+    borrowed,
 };
 
 /// Encodes turns one after the other.
@@ -201,12 +202,12 @@ impl<'a, 'l> MessageEncoder<'a, 'l> {
                     }
                     texts.push(ChatContentPart::Text { text });
                 }
-                PartKind::Refusal(text) => append_text(&mut message.refusal, text),
+                PartKind::Refusal(text) => append_text(&mut message.refusal, Some(borrowed(text))),
                 PartKind::Reasoning {
                     text,
                     signature: None,
                 } if self.returns_reasoning && is_in_loop && !text.is_empty() => {
-                    append_text(&mut message.reasoning_content, text);
+                    append_text(&mut message.reasoning_content, Some(borrowed(text)));
                 }
                 PartKind::Reasoning { .. } => self.losses.dropped(location),
                 PartKind::Call(call) => {

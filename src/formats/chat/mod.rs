@@ -3,7 +3,9 @@
 mod annotations;
 mod calls;
 mod chat_message;
+mod choice_encoder;
 mod completion;
+mod delta;
 mod delta_bytes;
 mod embeddings;
 mod error;

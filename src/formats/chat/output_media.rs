@@ -57,19 +57,9 @@ pub(super) fn decode_image(image_url: CompletionImageUrl<'_>) -> Media<'_> {
 pub(super) struct ChatOutputImage<'a> {
     /// The position of the image, in a stream only.
     #[serde(skip_serializing_if = "Option::is_none")]
-    index: Option<u32>,
+    pub(super) index: Option<u32>,
     r#type: &'static str,
     image_url: ChatOutputImageUrl<'a>,
-}
-
-impl ChatOutputImage<'_> {
-    /// A delta of a stream.
-    pub(super) fn numbered(self, index: u32) -> Self {
-        ChatOutputImage {
-            index: Some(index),
-            ..self
-        }
-    }
 }
 
 #[derive(Serialize)]
@@ -109,7 +99,7 @@ pub(super) fn decode_audio<'a>(
 #[derive(Serialize)]
 pub(super) struct ChatOutputAudio<'a> {
     id: Option<String>,
-    data: &'a str,
+    pub(super) data: Text<'a>,
     /// The audio is not stored, so it has expired from the start.
     expires_at: Option<i64>,
     transcript: &'static str,
@@ -134,23 +124,20 @@ pub(super) enum ChatOutputMedia<'a> {
 
 impl<'a> ChatOutputMedia<'a> {
     /// Encodes media: audio in its own field, everything else as an image.
-    pub(super) fn new(media: &'a Media<'_>, identity: &ChatIdentity) -> ChatOutputMedia<'a> {
-        if let Source::Base64(data) = &media.source
-            && media.mime.starts_with("audio/")
-        {
-            return ChatOutputMedia::Audio(ChatOutputAudio {
-                id: Some(identity.id.replacen("chatcmpl-", "audio_", 1)),
-                data,
-                expires_at: Some(identity.created),
-                transcript: "",
-            });
-        }
-        let url = match &media.source {
-            Source::Base64(data) => format!("data:{};base64,{data}", media.mime).into(),
-            Source::Plain(text) => {
-                format!("data:{};base64,{}", media.mime, STANDARD.encode(&**text)).into()
+    pub(super) fn new(media: Media<'a>, identity: &ChatIdentity<'_>) -> ChatOutputMedia<'a> {
+        let mime = media.mime;
+        let url = match media.source {
+            Source::Base64(data) if mime.starts_with("audio/") => {
+                return ChatOutputMedia::Audio(ChatOutputAudio {
+                    id: Some(identity.id.replacen("chatcmpl-", "audio_", 1)),
+                    data,
+                    expires_at: Some(identity.created),
+                    transcript: "",
+                });
             }
-            Source::Url(url) | Source::File(url) => Text::Borrowed(&**url),
+            Source::Base64(data) => format!("data:{mime};base64,{data}").into(),
+            Source::Plain(text) => format!("data:{mime};base64,{}", STANDARD.encode(&*text)).into(),
+            Source::Url(url) | Source::File(url) => url,
         };
         ChatOutputMedia::Image(ChatOutputImage {
             index: None,

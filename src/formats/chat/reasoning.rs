@@ -1,8 +1,10 @@
 //! Reasoning and its signatures, in the extension fields `reasoning_content` and `reasoning_details`.
 
 use std::collections::HashMap;
+use std::mem::take;
 
 use serde::Serialize;
+use smallvec::SmallVec;
 
 use super::fragment::ChatFragment;
 use super::reader::required;
@@ -199,7 +201,7 @@ pub(super) fn decode_reasoning_detail<'a>(
 pub(super) enum ChatReasoningDetail<'a> {
     #[serde(rename = "reasoning.text")]
     Text {
-        text: &'a str,
+        text: Text<'a>,
         #[serde(skip_serializing_if = "Option::is_none")]
         signature: Option<String>,
         format: &'static str,
@@ -217,42 +219,71 @@ pub(super) enum ChatReasoningDetail<'a> {
 /// The `format` of the entries that this gateway encodes.
 const FORMAT: &str = "omniglot-v1";
 
-impl<'a> ChatReasoningDetail<'a> {
-    /// Reasoning with its signature; redacted reasoning has no text.
-    pub(super) fn signed(text: &'a str, wrapped: String, index: usize) -> ChatReasoningDetail<'a> {
-        if text.is_empty() {
-            return ChatReasoningDetail::Encrypted {
-                data: wrapped,
-                id: None,
-                format: FORMAT,
+/// Decides which reasoning of a choice has an entry, and numbers the entries.
+#[derive(Default)]
+pub(super) struct ReasoningDetails<'held> {
+    count: usize,
+    /// Reasoning comes with both text and a signature: then all that has text gets an entry.
+    has_signed_text: bool,
+    /// Reasoning without a signature, as long as no other has come with one.
+    unsigned: SmallVec<[Text<'held>; 1]>,
+}
+
+impl<'held> ReasoningDetails<'held> {
+    /// Begins the entries of a choice whose parts are known.
+    pub(super) fn of_parts(parts: &[Part<'_>]) -> ReasoningDetails<'held> {
+        let has_signed_text = parts.iter().any(|part| {
+            matches!(&part.kind, PartKind::Reasoning { text, signature: Some(_) } if !text.is_empty())
+        });
+        ReasoningDetails {
+            has_signed_text,
+            ..ReasoningDetails::default()
+        }
+    }
+
+    /// Adds a block that has ended: reasoning, or a call, by its id. The signature is wrapped.
+    pub(super) fn add(
+        &mut self,
+        text: Text<'held>,
+        call_id: Option<Text<'held>>,
+        signature: Option<String>,
+        emit: &mut dyn FnMut(ChatReasoningDetail<'held>),
+    ) {
+        match (text.is_empty(), &signature) {
+            (true, None) => return,
+            (true, Some(_)) => {}
+            (false, None) if !self.has_signed_text => return self.unsigned.push(text),
+            (false, _) => {
+                self.has_signed_text = true;
+                for text in take(&mut self.unsigned) {
+                    emit(self.next_entry(text, None, None));
+                }
+            }
+        }
+        emit(self.next_entry(text, call_id, signature));
+    }
+
+    fn next_entry(
+        &mut self,
+        text: Text<'held>,
+        id: Option<Text<'held>>,
+        signature: Option<String>,
+    ) -> ChatReasoningDetail<'held> {
+        let (format, index) = (FORMAT, self.count);
+        self.count += 1;
+        match signature {
+            Some(data) if text.is_empty() => ChatReasoningDetail::Encrypted {
+                data,
+                id,
+                format,
                 index,
-            };
-        }
-        ChatReasoningDetail::Text {
-            text,
-            signature: Some(wrapped),
-            format: FORMAT,
-            index,
-        }
-    }
-
-    /// Reasoning without a signature.
-    pub(super) fn unsigned(text: &'a str, index: usize) -> ChatReasoningDetail<'a> {
-        ChatReasoningDetail::Text {
-            text,
-            signature: None,
-            format: FORMAT,
-            index,
-        }
-    }
-
-    /// The signature of a call.
-    pub(super) fn of_call(id: Text<'a>, wrapped: String, index: usize) -> ChatReasoningDetail<'a> {
-        ChatReasoningDetail::Encrypted {
-            data: wrapped,
-            id: Some(id),
-            format: FORMAT,
-            index,
+            },
+            signature => ChatReasoningDetail::Text {
+                text,
+                signature,
+                format,
+                index,
+            },
         }
     }
 }

@@ -1,30 +1,30 @@
 //! JSON responses, decoded and encoded.
 //!
-//! They are decoded by the fragments that a stream's chunks are decoded by. Their encoder shares the calls, details, media
-//! and counts of a stream's, and no more: a message says `null` where a delta says nothing, and gathering deltas into
-//! one again would take as much code and copy the reasoning.
+//! They are decoded by the fragments that a stream's chunks are decoded by, and gathered from the deltas that a stream
+//! is encoded in.
 
 use serde::Serialize;
 
 use super::Chat;
 use super::annotations::ChatAnnotation;
 use super::calls::{CallFragment, ChatToolCall};
+use super::choice_encoder::ChoiceEncoder;
 use super::completion::{Completion, CompletionChoice};
+use super::delta::{ChatDelta, DeltaSink};
 use super::error::decode_error;
-use super::finish_reason::{ChoiceSummary, encode_finish_reason, is_known_finish_reason};
+use super::finish_reason::{ChoiceSummary, is_known_finish_reason};
 use super::fragment::ChatFragment;
 use super::identity::ChatIdentity;
 use super::logprobs::ChatLogprobs;
-use super::output_media::{AUDIO_TYPE, ChatOutputAudio, ChatOutputImage, ChatOutputMedia};
-use super::reasoning::{ChatReasoningDetail, signed_positions};
+use super::output_media::{AUDIO_TYPE, ChatOutputAudio, ChatOutputImage};
+use super::reasoning::{ChatReasoningDetail, ReasoningDetails, signed_positions};
 use super::text::append_text;
 use super::usage::ChatUsage;
-use crate::formats::ids::call_id;
 use crate::formats::json_bytes::to_json_bytes;
 use crate::formats::{ResponseCodec, ResponseOptions, decode_response_body, missing_content};
 use crate::model::{
     ApiError, Call, Choice, Citation, FieldLocation, Finish, Losses, Part, PartKind, Response,
-    Signature, Text, ToolKind,
+    Signature, Text, append, borrowed,
 };
 
 impl ResponseCodec for Chat {
@@ -71,7 +71,8 @@ impl ResponseCodec for Chat {
         options: &ResponseOptions,
         losses: &mut Losses,
     ) -> Vec<u8> {
-        let identity = ChatIdentity::new(&response.id, response.created, &response.model, options);
+        let id = borrowed(&response.id);
+        let identity = ChatIdentity::new(id, response.created, &response.model, options);
         // Clients take the first choice without a check.
         let empty = Choice {
             parts: Vec::new(),
@@ -92,7 +93,7 @@ impl ResponseCodec for Chat {
                 .zip(choices)
                 .map(|(index, choice)| {
                     report_losses(index, choice, losses);
-                    encode_choice(index, choice, &response.id, &identity)
+                    encode_choice(index, choice, &identity)
                 })
                 .collect(),
             usage: response.usage.map(ChatUsage::from),
@@ -242,6 +243,7 @@ struct ChatChoice<'a> {
     finish_reason: &'static str,
 }
 
+/// A message, gathered from the deltas that a stream has of it.
 #[derive(Default, Serialize)]
 struct ChatResponseMessage<'a> {
     role: &'static str,
@@ -259,6 +261,33 @@ struct ChatResponseMessage<'a> {
     images: Vec<ChatOutputImage<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     audio: Option<ChatOutputAudio<'a>>,
+}
+
+impl<'a> DeltaSink<'a, 'a> for ChatResponseMessage<'a> {
+    fn push(&mut self, delta: ChatDelta<'a>) {
+        append_text(&mut self.content, delta.content);
+        append_text(&mut self.reasoning_content, delta.reasoning_content);
+        append_text(&mut self.refusal, delta.refusal);
+        if let Some([call]) = delta.tool_calls {
+            call.gather(&mut self.tool_calls);
+        }
+        if let Some([detail]) = delta.reasoning_details {
+            self.reasoning_details.push(detail);
+        }
+        if let Some([mut image]) = delta.images {
+            image.index = None;
+            self.images.push(image);
+        }
+        match (&mut self.audio, delta.audio) {
+            // There is room for the data of one.
+            (Some(audio), Some(more)) => audio.data = more.data,
+            (audio, more) => *audio = audio.take().or(more),
+        }
+    }
+
+    fn hold(&self, held: &mut Text<'a>, more: &Text<'a>) {
+        append(held, more.clone());
+    }
 }
 
 /// Reports what the format cannot express of a choice.
@@ -280,82 +309,28 @@ fn report_losses(index: u32, choice: &Choice<'_>, losses: &mut Losses) {
 fn encode_choice<'a>(
     index: u32,
     choice: &'a Choice<'_>,
-    upstream_id: &str,
-    identity: &ChatIdentity,
+    identity: &ChatIdentity<'_>,
 ) -> ChatChoice<'a> {
     let mut message = ChatResponseMessage {
         role: "assistant",
         annotations: choice.citations.iter().map(ChatAnnotation::new).collect(),
         ..ChatResponseMessage::default()
     };
-    let is_signed = choice.parts.iter().any(has_signed_text);
-    let mut calls = 0;
+    let details = ReasoningDetails::of_parts(&choice.parts);
+    let mut encoder = ChoiceEncoder::new(index, details);
     for part in &choice.parts {
-        match &part.kind {
-            PartKind::Text(text) => append_text(&mut message.content, text),
-            PartKind::Refusal(text) => append_text(&mut message.refusal, text),
-            PartKind::Reasoning { text, signature } => {
-                if !text.is_empty() {
-                    append_text(&mut message.reasoning_content, text);
-                }
-                let index = message.reasoning_details.len();
-                let detail = match signature.as_ref().map(Signature::wrap) {
-                    Some(wrapped) => Some(ChatReasoningDetail::signed(text, wrapped, index)),
-                    None if is_signed && !text.is_empty() => {
-                        Some(ChatReasoningDetail::unsigned(text, index))
-                    }
-                    None => None,
-                };
-                message.reasoning_details.extend(detail);
-            }
-            PartKind::Call(call) => {
-                let id = match &call.id {
-                    Some(id) => Text::Borrowed(&**id),
-                    None => call_id(upstream_id, index, calls).into(),
-                };
-                calls += 1;
-                add_call(&mut message, call, id);
-            }
-            PartKind::Media(media) => match ChatOutputMedia::new(media, identity) {
-                ChatOutputMedia::Image(image) => message.images.push(image),
-                ChatOutputMedia::Audio(audio) => message.audio = Some(audio),
-            },
-            // Results come from clients, never from a model.
-            PartKind::Result(_) => {}
-        }
+        let mut encode = |event| encoder.encode_event(event, identity, &mut message);
+        part.kind.unfold(index, &mut encode);
     }
-    let has_calls = calls > 0;
-    if has_calls && message.content.as_deref() == Some("") {
+    let finish_reason = encoder.finish(&choice.finish, &mut message);
+    // Beside calls, no text is `null`.
+    if !message.tool_calls.is_empty() && message.content.as_deref() == Some("") {
         message.content = None;
-    }
-    if let (None, Finish::Filtered(Some(explanation))) = (&message.refusal, &choice.finish) {
-        message.refusal = Some(Text::Borrowed(explanation));
     }
     ChatChoice {
         index,
         message,
         logprobs: (!choice.logprobs.is_empty()).then(|| ChatLogprobs::new(&choice.logprobs)),
-        finish_reason: encode_finish_reason(&choice.finish, has_calls),
+        finish_reason,
     }
-}
-
-/// Whether a part is reasoning with both text and a signature.
-fn has_signed_text(part: &Part<'_>) -> bool {
-    matches!(&part.kind, PartKind::Reasoning { text, signature: Some(_) } if !text.is_empty())
-}
-
-/// Adds a call, and its signature as an entry of `reasoning_details`.
-fn add_call<'a>(message: &mut ChatResponseMessage<'a>, call: &'a Call<'_>, id: Text<'a>) {
-    if let Some(signature) = &call.signature {
-        let index = message.reasoning_details.len();
-        let detail = ChatReasoningDetail::of_call(id.clone(), signature.wrap(), index);
-        message.reasoning_details.push(detail);
-    }
-    let mut text = call.arguments.to_text();
-    if call.kind == ToolKind::Function && text.trim().is_empty() {
-        text.to_mut().push_str("{}");
-    }
-    message
-        .tool_calls
-        .push(ChatToolCall::complete(id, call.kind, &call.name, text));
 }

@@ -1,6 +1,6 @@
 //! Optional text fields of messages: empty ones, and ones that are joined.
 
-use crate::model::Text;
+use crate::model::{Text, append};
 
 /// Takes a text that is present and not empty.
 pub(super) fn non_empty(text: Option<Text<'_>>) -> Option<Text<'_>> {
@@ -8,9 +8,8 @@ pub(super) fn non_empty(text: Option<Text<'_>>) -> Option<Text<'_>> {
 }
 
 /// Appends to a text field without a separator, as clients join the deltas of a stream.
-pub(super) fn append_text<'a>(whole: &mut Option<Text<'a>>, text: &'a str) {
-    match whole {
-        Some(whole) => whole.to_mut().push_str(text),
-        None => *whole = Some(Text::Borrowed(text)),
+pub(super) fn append_text<'a>(whole: &mut Option<Text<'a>>, more: Option<Text<'a>>) {
+    if let Some(more) = more {
+        append(whole.get_or_insert_default(), more);
     }
 }

@@ -1,10 +1,9 @@
 //! The content blocks that are encoded, in requests, responses and streams.
 
-use std::borrow::Cow;
-
 use serde::Serialize;
 
 use super::calls::ToolInput;
+use crate::model::Text;
 
 /// One content block; in a stream also the `content_block` that a block starts with.
 #[serde_with::skip_serializing_none]
@@ -12,7 +11,7 @@ use super::calls::ToolInput;
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum ContentBlock<'a> {
     Text {
-        text: &'a str,
+        text: Text<'a>,
     },
     Image {
         source: BlockSource<'a>,
@@ -22,23 +21,37 @@ pub(super) enum ContentBlock<'a> {
         title: Option<&'a str>,
     },
     Thinking {
-        thinking: &'a str,
-        signature: Cow<'a, str>,
+        thinking: Text<'a>,
+        signature: Text<'a>,
     },
     RedactedThinking {
-        data: Cow<'a, str>,
+        data: Text<'a>,
     },
     ToolUse {
-        id: Cow<'a, str>,
-        name: &'a str,
+        id: Text<'a>,
+        name: Text<'a>,
         input: ToolInput<'a>,
     },
     ToolResult {
-        tool_use_id: Cow<'a, str>,
+        tool_use_id: Text<'a>,
         content: Option<MessagesContent<'a>>,
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         is_error: bool,
     },
+}
+
+/// The `delta` of a `content_block_delta`.
+#[derive(Serialize)]
+#[serde(tag = "type")]
+pub(super) enum ContentDelta<'a> {
+    #[serde(rename = "text_delta")]
+    Text { text: Text<'a> },
+    #[serde(rename = "thinking_delta")]
+    Thinking { thinking: Text<'a> },
+    #[serde(rename = "signature_delta")]
+    Signature { signature: Text<'a> },
+    #[serde(rename = "input_json_delta")]
+    InputJson { partial_json: Text<'a> },
 }
 
 /// The `source` of an image or a document.
@@ -47,11 +60,11 @@ pub(super) enum ContentBlock<'a> {
 pub(super) enum BlockSource<'a> {
     Base64 {
         media_type: &'a str,
-        data: Cow<'a, str>,
+        data: Text<'a>,
     },
     Text {
         media_type: &'static str,
-        data: Cow<'a, str>,
+        data: Text<'a>,
     },
     Url {
         url: &'a str,
@@ -63,16 +76,16 @@ pub(super) enum BlockSource<'a> {
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(super) enum MessagesContent<'a> {
-    Text(&'a str),
+    Text(Text<'a>),
     Blocks(Vec<ContentBlock<'a>>),
 }
 
 impl<'a> MessagesContent<'a> {
     /// Wraps blocks; `None` if there are none.
-    pub(super) fn of(blocks: Vec<ContentBlock<'a>>) -> Option<MessagesContent<'a>> {
-        match blocks.as_slice() {
+    pub(super) fn of(mut blocks: Vec<ContentBlock<'a>>) -> Option<MessagesContent<'a>> {
+        match blocks.as_mut_slice() {
             [] => None,
-            [ContentBlock::Text { text }] => Some(MessagesContent::Text(text)),
+            [ContentBlock::Text { text }] => Some(MessagesContent::Text(std::mem::take(text))),
             _ => Some(MessagesContent::Blocks(blocks)),
         }
     }

@@ -1,25 +1,9 @@
-//! Ids of tool calls, in the characters that the format accepts.
+//! Ids of a request's tool calls, in the characters that the format accepts.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use sha2::{Digest as _, Sha256};
-
-use crate::formats::ids;
-use crate::model::Text;
-
-/// The id of a response's call: the upstream's, or one derived from the response's id (`source`) and
-/// the call's position.
-pub(super) fn response_call_id<'a>(
-    id: Option<&'a Text<'a>>,
-    source: &str,
-    ordinal: u32,
-) -> Cow<'a, str> {
-    match id {
-        Some(id) if !id.is_empty() => Cow::Borrowed(id),
-        _ => Cow::Owned(ids::call_id(source, 0, ordinal)),
-    }
-}
 
 /// The call ids of one request: the client's id and the encoded id of each call.
 #[derive(Default)]

@@ -15,7 +15,7 @@ use crate::formats::ids;
 use crate::formats::keyed_queue::KeyedQueue;
 use crate::json::{Fields, Node};
 use crate::model::{
-    ApiError, Call, FieldLocation, Json, Losses, Part, PartField, PartKind, ToolResult,
+    ApiError, Call, FieldLocation, Json, Losses, Part, PartField, PartKind, ToolResult, borrowed,
 };
 
 /// What a content block belongs to, which decides the types it may have.
@@ -139,7 +139,9 @@ impl<'a, 'l> BlockEncoder<'a, 'l> {
                 if has_text && matches!(part, PartKind::Refusal(_)) {
                     self.losses.approximated(location.clone());
                 }
-                has_text.then_some(ContentBlock::Text { text })
+                has_text.then(|| ContentBlock::Text {
+                    text: borrowed(text),
+                })
             }
             PartKind::Media(_) if role == MessagesRole::Assistant => {
                 let message = "the upstream of this model takes no media in turns of the model";
@@ -199,7 +201,7 @@ impl<'a, 'l> BlockEncoder<'a, 'l> {
         blocks.push(DraftBlock {
             block: ContentBlock::ToolUse {
                 id,
-                name: &call.name,
+                name: borrowed(&call.name),
                 input,
             },
             location: location.clone(),

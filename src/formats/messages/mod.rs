@@ -8,6 +8,7 @@ mod call_ids;
 mod calls;
 mod citations;
 mod content;
+mod content_encoder;
 mod count_tokens;
 mod error;
 mod field_paths;

@@ -1,18 +1,14 @@
-//! The JSON response.
-//!
-//! It is decoded by the structs that a stream's events are decoded by. Its encoder shares the blocks, ids, stop reasons
-//! and counts of a stream's, and no more: it sees a call's arguments whole, which a stream sends on before it can check
-//! them, and gathering events into blocks again would take more code than it takes to encode the parts.
+//! The JSON response. It is decoded by the structs that a stream's events are decoded by, and gathered from the blocks
+//! that a stream is encoded in.
 
 use serde::Serialize;
 
 use super::Messages;
-use super::blocks::ContentBlock;
-use super::call_ids::response_call_id;
+use super::blocks::{ContentBlock, ContentDelta};
 use super::calls::{ToolInput, encode_input};
 use super::citations::decode_citation;
+use super::content_encoder::{BlockSink, ContentEncoder};
 use super::stop_reason::{RawStopDetails, StopReason, decode_stop_reason, encode_stop_reason};
-use super::thinking_blocks::{encode_reasoning, encode_redacted_thinking};
 use super::usage::{MessagesUsage, RawMessagesUsage, encode_usage};
 use crate::formats::json_bytes::to_json_bytes;
 use crate::formats::{
@@ -22,7 +18,7 @@ use crate::formats::{
 use crate::json::{Fields, Present, RawJson, from_json};
 use crate::model::{
     ApiError, Arguments, Call, Choice, Citation, FieldLocation, Finish, Issuer, Losses, Part,
-    PartKind, Response, Signature, Text, ToolKind,
+    PartKind, Response, Signature, Text, ToolKind, append,
 };
 
 from_json! {
@@ -164,8 +160,10 @@ impl ResponseCodec for Messages {
         if response.choices.len() > 1 {
             losses.dropped(FieldLocation::Path("choices".into()));
         }
+        let mut encoder = ContentEncoder::default();
+        let mut finish = &Finish::Other;
         if let Some(choice) = response.choices.first() {
-            message.content = encode_blocks(choice, source, losses);
+            message.content = encode_blocks(choice, source, &mut encoder, losses);
             // Citations of the format need an `encrypted_index`, which only its own upstreams have.
             for (field, present) in [
                 ("citations", !choice.citations.is_empty()),
@@ -175,13 +173,9 @@ impl ResponseCodec for Messages {
                     losses.dropped(FieldLocation::Path(field.into()));
                 }
             }
-            message.stop = encode_stop_reason(&choice.finish).with_content(
-                has(choice, |part| matches!(part, PartKind::Call(_))),
-                has(choice, |part| matches!(part, PartKind::Refusal(_))),
-            );
-        } else {
-            message.stop = encode_stop_reason(&Finish::Other);
+            finish = &choice.finish;
         }
+        message.stop = encoder.correct(encode_stop_reason(finish));
         if response.usage.is_some_and(|usage| usage.has_audio()) {
             losses.dropped(FieldLocation::Path("usage: tokens of audio".into()));
         }
@@ -264,56 +258,71 @@ pub(super) fn source_id<'a>(upstream: &'a str, options: &'a ResponseOptions) -> 
     }
 }
 
-fn has(choice: &Choice<'_>, is: fn(&PartKind<'_>) -> bool) -> bool {
-    choice.parts.iter().any(|part| is(&part.kind))
-}
-
+/// Encodes the parts of a choice, and reports what is lost of them by the index of the block in which they would stand.
 fn encode_blocks<'a>(
-    choice: &'a Choice<'a>,
+    choice: &'a Choice<'_>,
     source: &str,
+    encoder: &mut ContentEncoder<'a>,
     losses: &mut Losses,
 ) -> Vec<ContentBlock<'a>> {
     let mut blocks = Vec::new();
-    let location =
-        |blocks: &Vec<_>| FieldLocation::Path(format!("content[{}]", blocks.len()).into());
-    let mut ordinal = 0;
+    let location = |index: usize| FieldLocation::Path(format!("content[{index}]").into());
     let is_truncated = matches!(choice.finish, Finish::Length | Finish::ContextFull);
     for part in &choice.parts {
-        match &part.kind {
-            PartKind::Text(text) | PartKind::Refusal(text) if !text.is_empty() => {
-                blocks.push(ContentBlock::Text { text });
+        let PartKind::Call(call) = &part.kind else {
+            if matches!(part.kind, PartKind::Media(_)) {
+                losses.dropped(location(blocks.len()));
             }
-            PartKind::Reasoning { text, signature } => {
-                blocks.extend(encode_reasoning(text, signature.as_ref()))
-            }
-            PartKind::Call(call) => {
-                let id = response_call_id(call.id.as_ref(), source, ordinal);
-                ordinal += 1;
-                let input = encode_input(call);
-                let is_malformed = matches!(input, ToolInput::Malformed { .. });
-                if is_malformed && is_truncated {
-                    losses.dropped(location(&blocks));
-                    continue;
-                }
-                blocks.extend(call.signature.as_ref().map(encode_redacted_thinking));
-                if is_malformed {
-                    losses.approximated(location(&blocks));
-                }
-                let name = &call.name;
-                blocks.push(ContentBlock::ToolUse { id, name, input });
-            }
-            PartKind::Media(media) => {
-                losses.dropped(location(&blocks));
-                let text = media_placeholder(&media.mime);
-                blocks.extend(text.map(|text| ContentBlock::Text { text }));
-            }
-            PartKind::Text(_) | PartKind::Refusal(_) | PartKind::Result(_) => {}
+            let mut encode = |event| encoder.encode_event(event, source, &mut blocks);
+            part.kind.unfold(0, &mut encode);
+            continue;
+        };
+        let input = encode_input(call);
+        let is_malformed = matches!(input, ToolInput::Malformed { .. });
+        if is_malformed && is_truncated {
+            losses.dropped(location(blocks.len()));
+            encoder.skip_call();
+            continue;
+        }
+        encoder.encode_call(call, input, source, &mut blocks);
+        if is_malformed {
+            losses.approximated(location(blocks.len() - 1));
         }
     }
     blocks
 }
 
-/// The text instead of an image: responses of the format have no media blocks.
-pub(super) fn media_placeholder(mime: &str) -> Option<&'static str> {
-    (mime.is_empty() || mime.starts_with("image/")).then_some("[image]")
+/// Gathers the blocks of a JSON response, whose calls come with their whole input.
+impl<'a> BlockSink<'a, 'a> for Vec<ContentBlock<'a>> {
+    fn start(&mut self, block: ContentBlock<'a>) {
+        self.push(block);
+    }
+
+    fn add(&mut self, delta: ContentDelta<'a>) {
+        let Some(block) = self.last_mut() else {
+            return;
+        };
+        match (block, delta) {
+            (ContentBlock::Text { text }, ContentDelta::Text { text: more }) => append(text, more),
+            (
+                ContentBlock::Thinking { thinking: text, .. },
+                ContentDelta::Thinking { thinking },
+            ) => {
+                append(text, thinking);
+            }
+            (
+                ContentBlock::Thinking { signature, .. },
+                ContentDelta::Signature { signature: all },
+            ) => {
+                *signature = all;
+            }
+            _ => {}
+        }
+    }
+
+    fn stop(&mut self) {}
+
+    fn hold(&self, text: Text<'a>) -> Text<'a> {
+        text
+    }
 }

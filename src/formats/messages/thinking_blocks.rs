@@ -1,11 +1,9 @@
 //! `thinking` and `redacted_thinking` blocks, and the signatures in them.
 
-use std::borrow::Cow;
-
 use super::block_fields::required_text;
 use super::blocks::ContentBlock;
 use crate::json::Fields;
-use crate::model::{ApiError, Issuer, PartKind, Signature, Text};
+use crate::model::{ApiError, Issuer, PartKind, Signature, Text, borrowed};
 
 /// Decodes a `thinking` block of a request.
 pub(super) fn decode_thinking_block<'a>(
@@ -43,38 +41,18 @@ pub(super) fn encode_own_reasoning<'a>(
     let Signature { issuer, data } = signature?;
     match issuer {
         Issuer::Thinking if !text.is_empty() => Some(ContentBlock::Thinking {
-            thinking: text,
-            signature: Cow::Borrowed(data),
+            thinking: text.into(),
+            signature: borrowed(data),
         }),
         Issuer::Redacted => Some(ContentBlock::RedactedThinking {
-            data: Cow::Borrowed(data),
+            data: borrowed(data),
         }),
         Issuer::Thinking | Issuer::Native | Issuer::Responses => None,
     }
 }
 
-/// Encodes reasoning for a client. A foreign signature without text becomes a `redacted_thinking`
-/// block, the only one that has no text to show.
-pub(super) fn encode_reasoning<'a>(
-    text: &'a str,
-    signature: Option<&'a Signature<'a>>,
-) -> Option<ContentBlock<'a>> {
-    match signature {
-        None if text.is_empty() => None,
-        Some(signature) if text.is_empty() && signature.issuer != Issuer::Thinking => {
-            Some(encode_redacted_thinking(signature))
-        }
-        _ => Some(ContentBlock::Thinking {
-            thinking: text,
-            signature: signature.map_or(Cow::Borrowed(""), |signature| {
-                encode_signature(signature, Issuer::Thinking)
-            }),
-        }),
-    }
-}
-
-/// Encodes a signature as a `redacted_thinking` block.
-pub(super) fn encode_redacted_thinking<'a>(signature: &'a Signature<'a>) -> ContentBlock<'a> {
+/// Encodes a signature for a client as a `redacted_thinking` block, the only one that has no text to show.
+pub(super) fn encode_redacted_thinking(signature: Signature<'_>) -> ContentBlock<'_> {
     ContentBlock::RedactedThinking {
         data: encode_signature(signature, Issuer::Redacted),
     }
@@ -82,10 +60,10 @@ pub(super) fn encode_redacted_thinking<'a>(signature: &'a Signature<'a>) -> Cont
 
 /// Encodes a signature for the field that signatures of `own` come from: those as they are, any other
 /// one wrapped.
-pub(super) fn encode_signature<'a>(signature: &'a Signature<'a>, own: Issuer) -> Cow<'a, str> {
+pub(super) fn encode_signature(signature: Signature<'_>, own: Issuer) -> Text<'_> {
     if signature.issuer == own {
-        Cow::Borrowed(&signature.data)
+        signature.data
     } else {
-        Cow::Owned(signature.wrap())
+        signature.wrap().into()
     }
 }

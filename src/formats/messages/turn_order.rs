@@ -72,14 +72,14 @@ impl<'a> TurnDraft<'a> {
         }
     }
 
-    pub(super) fn finish(self) -> MessagesTurn<'a> {
-        let content = match self.blocks.as_slice() {
+    pub(super) fn finish(mut self) -> MessagesTurn<'a> {
+        let content = match self.blocks.as_mut_slice() {
             [
                 DraftBlock {
                     block: ContentBlock::Text { text },
                     ..
                 },
-            ] => Some(MessagesContent::Text(text)),
+            ] => Some(MessagesContent::Text(std::mem::take(text))),
             _ => MessagesContent::of(self.blocks.into_iter().map(|draft| draft.block).collect()),
         };
         MessagesTurn {
@@ -214,7 +214,7 @@ fn match_turn(draft: &mut TurnDraft<'_>, calls: Vec<(String, FieldLocation)>, lo
         losses.approximated(location.clone());
         let block = ContentBlock::ToolResult {
             tool_use_id: Cow::Owned(id.clone()),
-            content: Some(MessagesContent::Text(NO_RESULT)),
+            content: Some(MessagesContent::Text(NO_RESULT.into())),
             is_error: true,
         };
         results.push(DraftBlock { block, location });

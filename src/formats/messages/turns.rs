@@ -97,7 +97,9 @@ pub(super) fn encode_turns<'a>(
     {
         let turn = drafts.first().and_then(|draft| draft.at);
         losses.approximated(FieldLocation::turn_or_all(turn));
-        let block = ContentBlock::Text { text: CONTINUED };
+        let block = ContentBlock::Text {
+            text: CONTINUED.into(),
+        };
         drafts.insert(0, TurnDraft::of(MessagesRole::User, block, turn));
     }
     if let Some(last) = drafts.last()

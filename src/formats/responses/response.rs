@@ -11,7 +11,7 @@ use crate::formats::json_bytes::to_json_bytes;
 use crate::formats::{ResponseCodec, ResponseOptions, chat, decode_response_body, missing_content};
 use crate::model::{
     ApiError, Arguments, Call, Choice, Citation, FieldLocation, Finish, Json, Logprob, Losses,
-    Part, PartKind, Response, Text, ToolKind,
+    Part, PartKind, Response, Text, ToolKind, borrowed,
 };
 
 impl ResponseCodec for Responses {
@@ -204,10 +204,6 @@ fn add_choice<'r>(choice: &'r Choice<'_>, builder: &mut ResponseBuilder<'r>) {
     if let Finish::Filtered(Some(text)) = &choice.finish {
         add_content(OutputContent::refusal(), text, builder);
     }
-}
-
-fn borrowed<'r>(text: &'r Text<'_>) -> Text<'r> {
-    Text::Borrowed(text)
 }
 
 fn add_part<'r>(part: &'r PartKind<'_>, builder: &mut ResponseBuilder<'r>) {

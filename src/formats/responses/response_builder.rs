@@ -9,7 +9,9 @@ use super::response_object::{ConversationFields, ResponseObject};
 use super::signatures;
 use super::status::{COMPLETED, IN_PROGRESS};
 use crate::formats::{ResponseOptions, ids};
-use crate::model::{ApiError, Citation, Logprob, Signature, Text, ToolKind, TranslationState};
+use crate::model::{
+    ApiError, Citation, Logprob, Signature, Text, ToolKind, TranslationState, append,
+};
 
 /// A response as far as it has come.
 pub(super) struct ResponseBuilder<'a> {
@@ -279,10 +281,8 @@ impl<'a> ResponseBuilder<'a> {
 
     /// Adds text to the last item; the first text is not copied.
     pub(super) fn append(&mut self, more: Text<'a>) {
-        match self.open_text(&more) {
-            Some(text) if text.is_empty() => *text = more,
-            Some(text) => text.to_mut().push_str(&more),
-            None => {}
+        if let Some(text) = self.open_text(&more) {
+            append(text, more);
         }
     }
 

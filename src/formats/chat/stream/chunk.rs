@@ -2,14 +2,12 @@
 
 use serde::Serialize;
 
-use crate::formats::chat::annotations::ChatAnnotation;
-use crate::formats::chat::calls::ChatToolCall;
+use crate::formats::chat::delta::{ChatDelta, DeltaSink};
 use crate::formats::chat::identity::ChatIdentity;
 use crate::formats::chat::logprobs::ChatLogprobs;
-use crate::formats::chat::output_media::{ChatOutputAudio, ChatOutputImage};
-use crate::formats::chat::reasoning::ChatReasoningDetail;
 use crate::formats::chat::usage::ChatUsage;
 use crate::formats::json_bytes::to_json_bytes;
+use crate::model::Text;
 use crate::sse::SseWriter;
 
 /// The fields that every chunk begins with.
@@ -30,7 +28,7 @@ struct ChatChunk<'a> {
 }
 
 #[derive(Serialize)]
-pub(super) struct ChatChunkChoice<'a> {
+struct ChatChunkChoice<'a> {
     index: u32,
     delta: ChatDelta<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -38,41 +36,8 @@ pub(super) struct ChatChunkChoice<'a> {
     finish_reason: Option<&'static str>,
 }
 
-/// The `delta` of a chunk.
-#[serde_with::skip_serializing_none]
-#[derive(Default, Serialize)]
-pub(super) struct ChatDelta<'a> {
-    pub(super) role: Option<&'static str>,
-    pub(super) content: Option<&'a str>,
-    pub(super) reasoning_content: Option<&'a str>,
-    pub(super) refusal: Option<&'a str>,
-    pub(super) tool_calls: Option<[ChatToolCall<'a>; 1]>,
-    pub(super) reasoning_details: Option<[ChatReasoningDetail<'a>; 1]>,
-    pub(super) annotations: Option<Vec<ChatAnnotation<'a>>>,
-    pub(super) images: Option<[ChatOutputImage<'a>; 1]>,
-    pub(super) audio: Option<ChatOutputAudio<'a>>,
-}
-
-impl<'a> ChatDelta<'a> {
-    /// A delta of one tool call.
-    pub(super) fn of_call(call: ChatToolCall<'a>) -> ChatDelta<'a> {
-        ChatDelta {
-            tool_calls: Some([call]),
-            ..ChatDelta::default()
-        }
-    }
-
-    /// A delta with one entry of `reasoning_details`.
-    pub(super) fn of_detail(detail: ChatReasoningDetail<'a>) -> ChatDelta<'a> {
-        ChatDelta {
-            reasoning_details: Some([detail]),
-            ..ChatDelta::default()
-        }
-    }
-}
-
 /// Encodes the fields that every chunk begins with, once per stream.
-pub(super) fn encode_head(identity: &ChatIdentity) -> Vec<u8> {
+pub(super) fn encode_head(identity: &ChatIdentity<'_>) -> Vec<u8> {
     let head = ChunkHead {
         id: &identity.id,
         object: "chat.completion.chunk",
@@ -82,40 +47,50 @@ pub(super) fn encode_head(identity: &ChatIdentity) -> Vec<u8> {
     to_json_bytes(&head, 0)
 }
 
-/// Writes a chunk with one delta.
-pub(super) fn write_delta(
-    head: &[u8],
-    choice: u32,
-    chunk_delta: ChatDelta<'_>,
-    out: &mut SseWriter,
-) {
-    write_choice(head, choice, chunk_delta, None, None, out);
-}
-
-/// Writes a chunk with one choice.
-pub(super) fn write_choice(
-    head: &[u8],
-    index: u32,
-    delta: ChatDelta<'_>,
-    logprobs: Option<ChatLogprobs<'_>>,
-    finish_reason: Option<&'static str>,
-    out: &mut SseWriter,
-) {
-    let choice = ChatChunkChoice {
-        index,
-        delta,
-        logprobs,
-        finish_reason,
+/// Writes the chunk with the usage, which has no choices.
+pub(super) fn write_usage(head: &[u8], usage: ChatUsage, out: &mut SseWriter) {
+    let chunk = ChatChunk {
+        choices: &[],
+        usage: Some(usage),
     };
-    write_chunk(head, &[choice], None, out);
+    out.joined(head, &chunk);
 }
 
-/// Writes a chunk.
-pub(super) fn write_chunk(
-    head: &[u8],
-    choices: &[ChatChunkChoice<'_>],
-    usage: Option<ChatUsage>,
-    out: &mut SseWriter,
-) {
-    out.joined(head, &ChatChunk { choices, usage });
+/// Writes the chunks of one choice.
+pub(super) struct ChoiceChunks<'o> {
+    pub(super) head: &'o [u8],
+    pub(super) choice: u32,
+    pub(super) out: &'o mut SseWriter,
+}
+
+impl ChoiceChunks<'_> {
+    /// Writes a chunk.
+    pub(super) fn write(
+        &mut self,
+        delta: ChatDelta<'_>,
+        logprobs: Option<ChatLogprobs<'_>>,
+        finish_reason: Option<&'static str>,
+    ) {
+        let choice = ChatChunkChoice {
+            index: self.choice,
+            delta,
+            logprobs,
+            finish_reason,
+        };
+        let chunk = ChatChunk {
+            choices: &[choice],
+            usage: None,
+        };
+        self.out.joined(self.head, &chunk);
+    }
+}
+
+impl<'event> DeltaSink<'event, 'static> for ChoiceChunks<'_> {
+    fn push(&mut self, delta: ChatDelta<'event>) {
+        self.write(delta, None, None);
+    }
+
+    fn hold(&self, held: &mut Text<'static>, more: &Text<'event>) {
+        held.to_mut().push_str(more);
+    }
 }
