@@ -72,6 +72,7 @@ pub use background::discovery::ModelDiscovery;
 pub use background::health_check::HealthChecks;
 pub use background::listed_models::ListFailure;
 pub use background::live_check::{LiveAnswer, ask_upstreams};
+pub use connection::listen_endpoint::ListenEndpoint;
 pub use connection::listener::{ConnectionAdmission, Listener};
 pub use context::RequestContext;
 pub use conversation::conversation_store::ConversationStore;

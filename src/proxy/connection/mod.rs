@@ -1,5 +1,7 @@
-//! The connections of clients: the listener, the limits of how many there are, and what a client says first.
+//! The connections of clients: the listener, and the limits of how many there are.
 
-mod client_hello;
 mod connection_limits;
+mod connection_state;
+pub(super) mod listen_endpoint;
 pub(super) mod listener;
+mod open_connections;
