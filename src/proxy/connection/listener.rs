@@ -23,6 +23,8 @@ use tokio::time::timeout;
 use super::connection_limits::{
     ActiveRequest, ClientConnection, ConnectionLimits, ConnectionPermit, ForwardedRequest,
 };
+use super::http1_framing::{BodyFraming, FramingCheck};
+use super::http1_stream::{Http1Stream, SharedFraming};
 use super::listen_endpoint::{self, ListenEndpoint};
 use super::open_connections::MaxConnections;
 use crate::metrics::Metrics;
@@ -55,6 +57,8 @@ struct Connection {
     timer: RefCell<ReusableTimer>,
     /// The request of HTTP/1 that is served.
     request: RefCell<Option<ActiveRequest>>,
+    /// Where headers and bodies end on HTTP/1.
+    framing: SharedFraming,
 }
 
 /// Ends the header timeout of the connection, and lends its timer to the request. On HTTP/2 every
@@ -62,6 +66,7 @@ struct Connection {
 pub(in crate::proxy) fn request_header_read() -> ReusableTimer {
     let lend = |connection: &Connection| {
         connection.is_awaited.set(false);
+        connection.framing.lock().end_header();
         connection.request.replace(serve_request());
         connection.timer.take()
     };
@@ -95,10 +100,23 @@ pub(in crate::proxy) fn has_no_key() -> bool {
     CLIENT.try_with(|client| !client.has_key()).unwrap_or(false)
 }
 
+/// Checks the framing of a request of HTTP/1 whose header has this length.
+pub(in crate::proxy) fn check_framing(header_length: usize, body: BodyFraming) -> FramingCheck {
+    let check = |connection: &Connection| connection.framing.lock().set_body(header_length, body);
+    CONNECTION.try_with(check).unwrap_or(FramingCheck::Unknown)
+}
+
+/// Tells whether the body could not be read because the head of a chunk is wrong.
+pub(in crate::proxy) fn has_invalid_chunk() -> bool {
+    let has_invalid_chunk = |connection: &Connection| connection.framing.lock().has_invalid_chunk();
+    CONNECTION.try_with(has_invalid_chunk).unwrap_or(false)
+}
+
 /// A request header of HTTP/1 is waited for from here on.
 fn await_header() {
     CONNECTION.with(|connection| {
         connection.is_awaited.set(true);
+        connection.framing.lock().begin_header();
         connection.request.take();
     });
 }
@@ -210,7 +228,9 @@ impl Listener {
 
     /// Serves all requests of a connection of HTTP/1.1; `None`: it has ended, as all do.
     async fn serve_http1(&self, stream: Stream, shutdown: &ShutdownWatch) -> Option<()> {
-        let mut session = ServerSession::new_http1(stream);
+        let framing = CONNECTION.with(|connection| connection.framing.clone());
+        let stream = Http1Stream::new(stream, framing);
+        let mut session = ServerSession::new_http1(Box::new(stream));
         let mut limit = self.admission.header_timeout();
         loop {
             session.set_keepalive(NO_KEEP_ALIVE_TIMER);
