@@ -4,14 +4,10 @@ use env_logger::{Builder, Env, Logger};
 use log::{LevelFilter, Log, Metadata, Record};
 
 /// What pingora says of connections that end before they have said anything, as the probes of load balancers do.
-const CLOSED_EARLY: [&str; 6] = [
-    "handshake eof",
+const CLOSED_EARLY: [&str; 3] = [
     "unexpected end of file",
     "Connection reset by peer",
     "Broken pipe",
-    "no TLS handshake was begun",
-    // The limit has a log line of its own.
-    "too many connections",
 ];
 
 /// The modules of pingora's core that accept connections.

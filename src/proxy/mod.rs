@@ -28,7 +28,7 @@
 //! written with the last chunk of its response (`settlement::before_chunk`), before `logging`.
 //! `RUST_LOG=omniglot::hooks=trace` shows the hooks of every request.
 //!
-//! Each folder holds what one step needs: `connection/` (listener, limits of connections), `request/` (what a client sends, until
+//! Each folder holds what one step needs: `connection/` (listener, limits of connections, framing), `request/` (what a client sends, until
 //! its model is known), `endpoint/`, `conversation/` (what is kept between requests), `billing/` (reservation and cost),
 //! `attempt/` (one attempt at an upstream), `upstream/` (connections to upstreams), `respond/` (the response for the client),
 //! `local/` (what the gateway answers itself), `capture/` (the inspector), `spans/` (traces), `context/` (the state of
@@ -72,6 +72,7 @@ pub use background::discovery::ModelDiscovery;
 pub use background::health_check::HealthChecks;
 pub use background::listed_models::ListFailure;
 pub use background::live_check::{LiveAnswer, ask_upstreams};
+pub use connection::listen_endpoint::ListenEndpoint;
 pub use connection::listener::{ConnectionAdmission, Listener};
 pub use context::RequestContext;
 pub use conversation::conversation_store::ConversationStore;

@@ -55,7 +55,9 @@ use crate::config::{ClientTimeouts, Config, ConsoleConfig, Listen, ServerConfig,
 use crate::console::GatewayAccess;
 use crate::credentials::{CredentialRefresher, SourceFetcher};
 use crate::mock;
-use crate::proxy::{ConnectionAdmission, Gateway, HealthChecks, Listener, ModelDiscovery};
+use crate::proxy::{
+    ConnectionAdmission, Gateway, HealthChecks, ListenEndpoint, Listener, ModelDiscovery,
+};
 use crate::runtime::Runtime;
 
 /// Maximum number of idle upstream connections in the pool, enough for thousands of concurrent clients. Never more than
@@ -72,8 +74,9 @@ const H2_HEADER_LIMIT: u32 = 256 << 10;
 const ADMIN_CONNECTIONS: usize = 32;
 /// As long as an idle connection of HTTP/1.1 is kept.
 const H2_IDLE_TIMEOUT: Duration = Duration::from_secs(75);
-/// Files that are neither client nor upstream connections: the admin port, the store, the journal, the log.
-const OTHER_FILES: usize = 64;
+/// Files that are neither upstream connections nor client connections with a place: handshakes that wait for one, the admin
+/// port, the store, the journal, the log.
+const OTHER_FILES: usize = 80;
 /// More files of the console than its connections: its listener and its own connections to the store.
 const CONSOLE_FILES: usize = 16;
 /// Connections of browsers to the console, at most; each has up to six.
@@ -325,18 +328,17 @@ fn public_service(
     h2_options.initial_window_size(H2_STREAM_WINDOW);
     h2_options.initial_connection_window_size(H2_CONNECTION_WINDOW);
     h2_options.max_header_list_size(H2_HEADER_LIMIT);
-    let before_tls = Arc::new(admission.clone());
-    let app = Listener::new(gateway, conf, options, h2_options, admission);
-    let mut service = Service::new("gateway".to_owned(), app);
-    service.endpoints().set_pre_tls_callback(before_tls);
     let mut certificates = Certificates::default();
+    let mut endpoints = Vec::new();
     for Listen { addr, tls } in listen {
+        let tls = tls.as_ref().map(|files| certificates.listen(*addr, files));
+        endpoints.push(ListenEndpoint::new(*addr, tls.transpose()?));
+    }
+    let app = Listener::new(endpoints, gateway, conf, options, h2_options, admission);
+    let mut service = Service::new("gateway".to_owned(), app);
+    for Listen { addr, .. } in listen {
         let buffer = L4BufferSettings::default().read(READ_BUFFER_SIZE);
-        let mut listener = ListenerConfig::tcp(addr.to_string()).l4_buffer(buffer);
-        if let Some(files) = tls {
-            listener = listener.tls(certificates.listen(*addr, files)?);
-        }
-        service.add_listener(listener);
+        service.add_listener(ListenerConfig::tcp(addr.to_string()).l4_buffer(buffer));
     }
     Ok((service, certificates))
 }

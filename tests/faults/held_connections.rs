@@ -11,6 +11,8 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use crate::held_handshakes::client_hello;
+
 const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const EMPTY_SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
 /// The frame announces 100 bytes of headers, of which three come.
@@ -60,7 +62,7 @@ async fn a_connection_of_http2_without_a_request_is_closed() {
 }
 
 #[tokio::test]
-async fn a_connection_that_begins_no_tls_handshake_is_closed() {
+async fn a_connection_that_does_not_finish_its_tls_handshake_is_closed() {
     let mock = Mock::start();
     let authority = CertificateAuthority::new();
     let (cert, key) = authority.issue_files("localhost");
@@ -79,6 +81,10 @@ async fn a_connection_that_begins_no_tls_handshake_is_closed() {
         let in_time = timeout(SHORTER_THAN_PINGORAS, closed).await;
         assert!(in_time.is_ok(), "still open after {length} bytes");
     }
+    let hello = client_hello(&authority);
+    let closed = assert_closed(connect(gateway.address).await, &hello);
+    let in_time = timeout(SHORTER_THAN_PINGORAS, closed).await;
+    assert!(in_time.is_ok(), "still open after the first message");
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ mod clients;
 mod fault_table;
 mod faulty_upstream;
 mod held_connections;
+mod held_handshakes;
 mod killed_upstream;
 mod matrix;
 mod mock_responses;

@@ -42,11 +42,8 @@ async fn drip(stream: impl AsyncRead + AsyncWrite, begin: &str) -> Vec<u8> {
     text
 }
 
-async fn secure(
-    gateway: &Gateway,
-    authority: &CertificateAuthority,
-    protocol: &str,
-) -> TlsStream<TcpStream> {
+/// The TLS of a client that trusts an authority, and speaks one protocol.
+pub fn tls_config(authority: &CertificateAuthority, protocol: &str) -> Arc<rustls::ClientConfig> {
     new_client();
     let mut roots = rustls::RootCertStore::empty();
     let trusted = CertificateDer::from_pem_slice(authority.pem.as_bytes()).expect("a certificate");
@@ -54,11 +51,21 @@ async fn secure(
     let config = rustls::ClientConfig::builder().with_root_certificates(roots);
     let mut config = config.with_no_client_auth();
     config.alpn_protocols = vec![protocol.as_bytes().to_vec()];
+    Arc::new(config)
+}
+
+/// Connects over TLS.
+pub async fn secure(
+    gateway: &Gateway,
+    authority: &CertificateAuthority,
+    protocol: &str,
+) -> TlsStream<TcpStream> {
+    let config = tls_config(authority, protocol);
     let stream = TcpStream::connect(gateway.address)
         .await
         .expect("a connection");
     let name = ServerName::try_from("localhost").expect("a name");
-    let connecting = TlsConnector::from(Arc::new(config)).connect(name, stream);
+    let connecting = TlsConnector::from(config).connect(name, stream);
     connecting.await.expect("TLS")
 }
 

@@ -40,6 +40,7 @@ mod endpoints;
 mod fetched_credentials;
 mod header_conditions;
 mod hooks;
+mod http1_framing;
 mod images;
 mod import;
 mod keep_alive;

@@ -11,26 +11,22 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use pingora_core::Result;
 use pingora_core::apps::{HttpServerApp, HttpServerOptions, ReusedHttpStream, ServerApp};
-use pingora_core::listeners::PreTlsProcess;
 use pingora_core::protocols::http::ServerSession;
 use pingora_core::protocols::http::v2::server::H2Options;
-use pingora_core::protocols::l4::stream::Stream as TcpStream;
-use pingora_core::protocols::raw_connect::ProxyDigest;
-use pingora_core::protocols::{ALPN, GetProxyDigest as _, GetSocketDigest as _, Stream};
+use pingora_core::protocols::{ALPN, Stream};
 use pingora_core::server::ShutdownWatch;
 use pingora_core::server::configuration::ServerConf;
-use pingora_core::{Error, ErrorType};
-use pingora_http::ResponseHeader;
 use pingora_proxy::{HttpProxy, http_proxy};
 use tokio::time::timeout;
 
-use super::client_hello;
 use super::connection_limits::{
     ActiveRequest, ClientConnection, ConnectionLimits, ConnectionPermit, ForwardedRequest,
-    MaxConnections,
 };
+use super::http1_framing::{BodyFraming, FramingCheck};
+use super::http1_stream::{Http1Stream, SharedFraming};
+use super::listen_endpoint::{self, ListenEndpoint};
+use super::open_connections::MaxConnections;
 use crate::metrics::Metrics;
 use crate::proxy::gateway::Gateway;
 use crate::proxy::timer::ReusableTimer;
@@ -61,6 +57,8 @@ struct Connection {
     timer: RefCell<ReusableTimer>,
     /// The request of HTTP/1 that is served.
     request: RefCell<Option<ActiveRequest>>,
+    /// Where headers and bodies end on HTTP/1.
+    framing: SharedFraming,
 }
 
 /// Ends the header timeout of the connection, and lends its timer to the request. On HTTP/2 every
@@ -68,6 +66,7 @@ struct Connection {
 pub(in crate::proxy) fn request_header_read() -> ReusableTimer {
     let lend = |connection: &Connection| {
         connection.is_awaited.set(false);
+        connection.framing.lock().end_header();
         connection.request.replace(serve_request());
         connection.timer.take()
     };
@@ -101,10 +100,23 @@ pub(in crate::proxy) fn has_no_key() -> bool {
     CLIENT.try_with(|client| !client.has_key()).unwrap_or(false)
 }
 
-fn set_awaited(is_awaited: bool) {
-    // Outside of a connection's task nothing is waited for.
-    let _ = CONNECTION.try_with(|connection| {
-        connection.is_awaited.set(is_awaited);
+/// Checks the framing of a request of HTTP/1 whose header has this length.
+pub(in crate::proxy) fn check_framing(header_length: usize, body: BodyFraming) -> FramingCheck {
+    let check = |connection: &Connection| connection.framing.lock().set_body(header_length, body);
+    CONNECTION.try_with(check).unwrap_or(FramingCheck::Unknown)
+}
+
+/// Tells whether the body could not be read because the head of a chunk is wrong.
+pub(in crate::proxy) fn has_invalid_chunk() -> bool {
+    let has_invalid_chunk = |connection: &Connection| connection.framing.lock().has_invalid_chunk();
+    CONNECTION.try_with(has_invalid_chunk).unwrap_or(false)
+}
+
+/// A request header of HTTP/1 is waited for from here on.
+fn await_header() {
+    CONNECTION.with(|connection| {
+        connection.is_awaited.set(true);
+        connection.framing.lock().begin_header();
         connection.request.take();
     });
 }
@@ -140,6 +152,7 @@ async fn within_header_timeout<T>(
 /// Accepts connections. pingora would tell the protocols apart too, but would wait for the first
 /// bytes for as long as it takes: a client that sends none would be kept for ever.
 pub struct Listener {
+    endpoints: Vec<ListenEndpoint>,
     proxy: Arc<HttpProxy<Gateway>>,
     options: HttpServerOptions,
     h2_options: H2Options,
@@ -150,6 +163,7 @@ pub struct Listener {
 impl Listener {
     /// Serves the gateway by pingora's own proxy.
     pub fn new(
+        endpoints: Vec<ListenEndpoint>,
         gateway: Gateway,
         conf: &Arc<ServerConf>,
         options: HttpServerOptions,
@@ -158,12 +172,32 @@ impl Listener {
     ) -> Listener {
         let metrics = gateway.metrics.clone();
         Listener {
+            endpoints,
             proxy: Arc::new(http_proxy(conf, gateway)),
             options,
             h2_options,
             admission,
             metrics,
         }
+    }
+
+    /// Makes the TLS handshake of a connection where there is one, and serves it.
+    async fn begin(
+        &self,
+        (endpoint, peer): (&ListenEndpoint, Option<SocketAddr>),
+        client: &ClientConnection,
+        mut stream: Stream,
+        shutdown: &ShutdownWatch,
+    ) -> Option<()> {
+        if let Some(tls) = endpoint.tls() {
+            let limit = self.admission.header_timeout();
+            // On the heap: it is soon over, and every connection would hold its place.
+            stream = Box::pin(listen_endpoint::handshake(tls, stream, peer, limit)).await?;
+            if !client.finish_handshake(self.admission.max()) {
+                return None;
+            }
+        }
+        self.serve(stream, shutdown).await
     }
 
     async fn serve(&self, mut stream: Stream, shutdown: &ShutdownWatch) -> Option<()> {
@@ -194,14 +228,16 @@ impl Listener {
 
     /// Serves all requests of a connection of HTTP/1.1; `None`: it has ended, as all do.
     async fn serve_http1(&self, stream: Stream, shutdown: &ShutdownWatch) -> Option<()> {
-        let mut session = ServerSession::new_http1(stream);
+        let framing = CONNECTION.with(|connection| connection.framing.clone());
+        let stream = Http1Stream::new(stream, framing);
+        let mut session = ServerSession::new_http1(Box::new(stream));
         let mut limit = self.admission.header_timeout();
         loop {
             session.set_keepalive(NO_KEEP_ALIVE_TIMER);
             // Without it a client that sends its next request early, or an empty line after its
             // body, is taken for one that has gone wrong, and loses the response it is waiting for.
             session.set_pipelining_enabled(true);
-            set_awaited(true);
+            await_header();
             let serving = pin!(self.proxy.process_new_http(session, shutdown));
             let reused = within_header_timeout(limit, is_awaited, serving).await?;
             let (stream, settings) = reused.consume();
@@ -223,23 +259,14 @@ impl ServerApp for Listener {
         shutdown: &ShutdownWatch,
     ) -> Option<Stream> {
         self.metrics.set_service_runtime();
-        // Over TLS it was counted before the handshake.
-        let permit = match stream.get_ssl_digest() {
-            Some(_) => None,
-            None => {
-                let peer = stream.get_socket_digest();
-                let peer = peer.and_then(|digest| digest.peer_addr()?.as_inet().copied());
-                Some(self.admission.admit(peer)?)
-            }
-        };
-        let client = match &permit {
-            Some(permit) => permit.connection().clone(),
-            None => admitted(&stream)?,
-        };
-        client.set_served();
-        let serving = CONNECTION.scope(Connection::default(), self.serve(stream, shutdown));
-        serve_until_evicted(&client, CLIENT.scope(client.clone(), serving)).await;
-        drop(permit);
+        let endpoint = listen_endpoint::find(&self.endpoints, &stream)?;
+        let peer = stream.get_socket_digest();
+        let peer = peer.and_then(|digest| digest.peer_addr()?.as_inet().copied());
+        let permit = self.admission.admit(peer, endpoint)?;
+        let client = permit.connection();
+        let serving = self.begin((endpoint, peer), client, stream, shutdown);
+        let serving = CONNECTION.scope(Connection::default(), serving);
+        serve_until_evicted(client, CLIENT.scope(client.clone(), serving)).await;
         None
     }
 
@@ -266,16 +293,6 @@ async fn serve_until_evicted<T>(client: &ClientConnection, serving: impl Future<
     .await;
 }
 
-/// The connection that was counted before its TLS handshake.
-fn admitted(stream: &Stream) -> Option<Arc<ClientConnection>> {
-    let digest = stream.get_proxy_digest()?;
-    let permit = digest
-        .user_data
-        .as_ref()?
-        .downcast_ref::<ConnectionPermit>()?;
-    Some(permit.connection().clone())
-}
-
 /// Decides which connections are served.
 #[derive(Clone)]
 pub struct ConnectionAdmission {
@@ -294,36 +311,28 @@ impl ConnectionAdmission {
         }
     }
 
-    fn admit(&self, peer: Option<SocketAddr>) -> Option<ConnectionPermit> {
+    /// Counts a connection; `None`: it would be one too many.
+    fn admit(
+        &self,
+        peer: Option<SocketAddr>,
+        endpoint: &ListenEndpoint,
+    ) -> Option<ConnectionPermit> {
+        match endpoint.tls() {
+            Some(_) => Some(self.limits.admit_handshake(peer, self.max())),
+            None => self.limits.admit(peer, self.max()),
+        }
+    }
+
+    fn max(&self) -> MaxConnections {
         let snapshot = self.runtime.snapshot();
-        let max = MaxConnections {
+        MaxConnections {
             total: snapshot.server.max_connections.unwrap_or(self.default_max),
             per_address: snapshot.server.max_connections_per_address,
-        };
-        self.limits.admit(peer, max)
+        }
     }
 
     fn header_timeout(&self) -> Duration {
         self.runtime.snapshot().server.timeouts.header
-    }
-}
-
-/// What happens to a connection before its TLS handshake, for which pingora allows a minute.
-#[async_trait]
-impl PreTlsProcess for ConnectionAdmission {
-    async fn process(&self, stream: &mut TcpStream) -> Result<()> {
-        let peer = stream.get_socket_digest();
-        let peer = peer.and_then(|digest| digest.peer_addr()?.as_inet().copied());
-        let refused = || Error::explain(ErrorType::ConnectionClosed, "too many connections");
-        let permit = self.admit(peer).ok_or_else(refused)?;
-        // The stream keeps the permit, so that it counts as long as the connection is open.
-        let header = Box::new(ResponseHeader::build(200, None)?);
-        stream.set_proxy_digest(ProxyDigest::new(header, Some(Box::new(permit))));
-        let silent = || Error::explain(ErrorType::ReadTimedout, "no TLS handshake was begun");
-        match timeout(self.header_timeout(), client_hello::arrived(stream)).await {
-            Ok(Ok(())) => Ok(()),
-            _ => Err(silent()),
-        }
     }
 }
 

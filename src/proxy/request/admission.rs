@@ -9,15 +9,14 @@ use pingora_proxy::Session;
 use crate::access::{self, KeyLookup};
 use crate::config::Limits;
 use crate::model::{ApiError, ApiErrorKind, Format};
+use crate::proxy::connection::http1_framing::HEADER_LIMIT;
 use crate::proxy::connection::listener;
 use crate::proxy::context::RequestContext;
 use crate::proxy::endpoint;
 use crate::proxy::endpoint::Endpoint;
 use crate::proxy::gateway::Gateway;
+use crate::proxy::request::request_framing;
 use crate::runtime::{Key, Snapshot};
-
-/// More than any client needs; what is longer is an accident or an attack.
-const HEADER_LIMIT: usize = 64 << 10;
 
 /// The address of the client, as far as the connection tells it.
 pub(in crate::proxy) fn client_address(session: &Session) -> Option<IpAddr> {
@@ -177,11 +176,8 @@ fn check_header_size(header: &RequestHeader) -> Result<(), ApiError> {
         .sum();
     let target = header.uri.path_and_query();
     let target = target.map_or(0, |path| path.as_str().len());
-    if fields + target <= HEADER_LIMIT {
-        return Ok(());
+    match fields + target <= HEADER_LIMIT {
+        true => Ok(()),
+        false => Err(request_framing::header_too_long()),
     }
-    let message = format!("the header is longer than {HEADER_LIMIT} bytes");
-    let mut api_error = ApiError::invalid(message);
-    api_error.status = 431;
-    Err(api_error)
 }

@@ -10,7 +10,9 @@ use pingora_core::protocols::http::ServerSession;
 
 use crate::formats::Operation;
 use crate::model::{ApiError, ApiErrorKind, Format, truncated};
+use crate::proxy::connection::listener;
 use crate::proxy::context::RequestContext;
+use crate::proxy::request::request_framing;
 use crate::proxy::timer::within;
 use crate::runtime::{BodyMemoryShare, NoBodyMemory};
 use crate::translate::BodyBuffer;
@@ -154,10 +156,12 @@ async fn next_chunk(
     session: &mut ServerSession,
     idle: Duration,
 ) -> Result<Option<Bytes>, BodyError> {
-    match within(idle, pin!(session.read_request_body())).await {
-        Some(chunk) => chunk.map_err(|error| BodyError::ClientGone(error.into_down())),
-        None => Err(BodyError::Invalid(too_slow())),
-    }
+    let read = within(idle, pin!(session.read_request_body())).await;
+    let read = read.ok_or_else(|| BodyError::Invalid(too_slow()))?;
+    read.map_err(|error| match listener::has_invalid_chunk() {
+        true => BodyError::Invalid(request_framing::invalid_chunk(session)),
+        false => BodyError::ClientGone(error.into_down()),
+    })
 }
 
 fn too_slow() -> ApiError {

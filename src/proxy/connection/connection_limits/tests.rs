@@ -13,31 +13,40 @@ const MAX: MaxConnections = MaxConnections {
     per_address: Some(2),
 };
 
-#[test]
-fn a_connection_counts_until_it_ends() {
-    let limits = Arc::new(ConnectionLimits::default());
-    let first = limits.admit(peer("10.0.0.1"), MAX).expect("the first");
-    let second = limits.admit(peer("::ffff:10.0.0.1"), MAX);
-    assert!(second.is_some());
-    assert!(limits.admit(peer("10.0.0.1"), MAX).is_none());
-    let third = limits.admit(peer("2001:db8::1"), MAX);
-    assert!(third.is_some() && limits.admit(peer("10.0.0.2"), MAX).is_none());
-    drop(first);
-    assert!(limits.admit(peer("10.0.0.1"), MAX).is_some());
-    drop((second, third));
-    assert_eq!(limits.open().total, 0);
-    assert!(limits.open().by_address.is_empty());
-}
-
 fn is_evicted(permit: &ConnectionPermit) -> bool {
     permit.connection().evicted().now_or_never().is_some()
 }
 
-/// Admits a connection and serves it.
+/// Admits a connection that waits for its first request.
 fn served(limits: &Arc<ConnectionLimits>, address: &str) -> Option<ConnectionPermit> {
-    let permit = limits.admit(peer(address), MAX)?;
-    permit.connection().set_served();
-    Some(permit)
+    limits.admit(peer(address), MAX)
+}
+
+/// Admits a connection that an upstream answers, which makes room for no other.
+fn forwarded(
+    limits: &Arc<ConnectionLimits>,
+    address: &str,
+) -> Option<(ForwardedRequest, ActiveRequest, ConnectionPermit)> {
+    let permit = served(limits, address)?;
+    let connection = permit.connection();
+    connection.set_owner(&Arc::new(OwnerShare::default()));
+    let request = connection.serve_request();
+    Some((connection.forward_request(), request, permit))
+}
+
+#[test]
+fn a_connection_counts_until_it_ends() {
+    let limits = Arc::new(ConnectionLimits::default());
+    let first = forwarded(&limits, "10.0.0.1").expect("the first");
+    let second = forwarded(&limits, "::ffff:10.0.0.1");
+    assert!(second.is_some());
+    assert!(served(&limits, "10.0.0.1").is_none());
+    let third = forwarded(&limits, "2001:db8::1");
+    assert!(third.is_some() && served(&limits, "10.0.0.2").is_none());
+    drop(first);
+    assert!(served(&limits, "10.0.0.1").is_some());
+    drop((second, third));
+    assert_eq!(limits.open().counts(), [0; 7]);
 }
 
 #[test]
@@ -61,10 +70,7 @@ fn connections_without_a_right_key_make_room_the_longest_idle_first() {
     assert!(is_evicted(&first) && !is_evicted(&fourth) && !is_evicted(&fifth));
     drop((busy, also_busy));
     drop((first, second, third, fourth, fifth, sixth));
-    let open = limits.open();
-    assert_eq!((open.total, open.by_address.len()), (0, 0));
-    assert!(open.unknown.is_empty() && open.turns.is_empty());
-    assert!(open.turns_by_address.is_empty() && open.known.is_empty());
+    assert_eq!(limits.open().counts(), [0; 7]);
 }
 
 #[test]
@@ -90,12 +96,11 @@ fn the_owner_with_most_connections_makes_room_with_an_idle_one() {
     // While all are served and at an upstream, none does.
     let busy = [&first, &alone, &next].map(|permit| permit.connection());
     let requests = [busy[1].serve_request(), busy[2].serve_request()];
-    let forwarded = busy.map(ClientConnection::forward_request);
+    let forwarded = busy.map(|connection| connection.forward_request());
     assert!(served(&limits, "10.0.0.6").is_none());
     drop((request, requests, forwarded));
     drop((alone, first, second, unknown, next));
-    let open = limits.open();
-    assert_eq!((open.total, open.known.len()), (0, 0));
+    assert_eq!(limits.open().counts(), [0; 7]);
 }
 
 #[test]
@@ -141,7 +146,7 @@ fn an_address_makes_room_for_itself() {
     let [other, first, second] = ["10.0.0.9", "10.0.0.1", "10.0.0.1"].map(admit);
     let third = admit("10.0.0.1");
     assert!(is_evicted(&first) && !is_evicted(&other) && !is_evicted(&second));
-    assert_eq!(limits.open().total, 3);
+    assert_eq!(limits.open().counts()[0], 3);
     let owner = Arc::new(OwnerShare::default());
     let requests = [&second, &third].map(|permit| {
         permit.connection().set_owner(&owner);
@@ -151,4 +156,57 @@ fn an_address_makes_room_for_itself() {
     assert!(served(&limits, "10.0.0.1").is_none());
     drop(requests);
     assert!(served(&limits, "10.0.0.1").is_some());
+}
+
+/// Lets a connection begin its handshake.
+fn in_handshake(limits: &Arc<ConnectionLimits>, address: &str) -> ConnectionPermit {
+    limits.admit_handshake(peer(address), MAX)
+}
+
+#[test]
+fn a_connection_in_its_handshake_makes_room_as_one_that_waits_does() {
+    let limits = Arc::new(ConnectionLimits::default());
+    let first = in_handshake(&limits, "10.0.0.1");
+    let waiting = served(&limits, "10.0.0.2").expect("room");
+    let busy = served(&limits, "10.0.0.3").expect("room");
+    let request = busy.connection().serve_request();
+    let fourth = in_handshake(&limits, "10.0.0.4");
+    assert!(is_evicted(&first) && !is_evicted(&waiting) && !is_evicted(&busy));
+    assert!(!first.connection().finish_handshake(MAX));
+    let fifth = in_handshake(&limits, "10.0.0.5");
+    assert!(is_evicted(&waiting) && !is_evicted(&fourth) && !is_evicted(&busy));
+    let sixth = in_handshake(&limits, "10.0.0.6");
+    assert!(is_evicted(&fourth) && !is_evicted(&busy));
+    let also_from_there = ["10.0.0.6", "10.0.0.6"].map(|address| in_handshake(&limits, address));
+    assert!(is_evicted(&fifth) && is_evicted(&sixth) && !is_evicted(&busy));
+    assert!(also_from_there[0].connection().finish_handshake(MAX));
+    drop((first, waiting, request, busy, fourth, fifth));
+    drop((sixth, also_from_there));
+    assert_eq!(limits.open().counts(), [0; 7]);
+}
+
+#[test]
+fn no_connection_with_a_right_key_makes_room_for_a_handshake_that_has_not_finished() {
+    let limits = Arc::new(ConnectionLimits::default());
+    let owner = Arc::new(OwnerShare::default());
+    let known = ["10.0.0.1", "10.0.0.2", "10.0.0.3"].map(|address| {
+        let permit = served(&limits, address).expect("room");
+        permit.connection().set_owner(&owner);
+        drop(permit.connection().serve_request());
+        permit
+    });
+    let handshakes: Vec<_> = (0..20).map(|_| in_handshake(&limits, "10.0.0.4")).collect();
+    assert!(!known.iter().any(is_evicted));
+    // They are as many as may wait, of which the oldest ends for the next.
+    let ended: Vec<bool> = handshakes.iter().map(is_evicted).collect();
+    assert_eq!(ended, [[true; 4].as_slice(), &[false; 16]].concat());
+    assert_eq!(limits.open().counts()[0], 3);
+    assert!(!handshakes[0].connection().finish_handshake(MAX));
+    assert!(handshakes[4].connection().finish_handshake(MAX));
+    assert!(is_evicted(&known[0]) && !is_evicted(&known[1]) && !is_evicted(&known[2]));
+    // The next one takes the place of the one before, which has shown no key.
+    assert!(handshakes[5].connection().finish_handshake(MAX));
+    assert!(is_evicted(&handshakes[4]) && !is_evicted(&known[1]));
+    drop((known, handshakes));
+    assert_eq!(limits.open().counts(), [0; 7]);
 }
