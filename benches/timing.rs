@@ -1,4 +1,7 @@
 //! Times two functions alternately in the same run, by the CPU clock of their thread.
+//!
+//! criterion measures one function for seconds and then the next, by the wall clock: whatever the machine does in between is in the
+//! ratio, which is what these benches are about.
 
 use std::hint::black_box;
 use std::time::Duration;
