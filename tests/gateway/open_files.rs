@@ -54,7 +54,7 @@ async fn the_soft_limit_of_open_files_is_raised_to_the_hard_limit() {
 #[tokio::test]
 async fn idle_connections_to_one_upstream_leave_room_for_another() {
     let mocks = [Mock::start(), Mock::start(), Mock::start()];
-    let gateway = limited("-n 200", &mocks);
+    let gateway = limited("-n 216", &mocks);
     let before = gateway.descriptors();
     for (number, mock) in mocks.iter().enumerate() {
         at_once(&gateway, mock, &format!("m{number}"), 50).await;
