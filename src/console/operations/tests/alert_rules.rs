@@ -251,7 +251,8 @@ impl Receiver {
     }
 
     async fn until(&self, count: usize) -> (HeaderMap, String) {
-        for _ in 0..200 {
+        // Only a hang takes so long.
+        for _ in 0..1200 {
             if self.received.lock().expect("it").len() >= count {
                 break;
             }
